@@ -1,0 +1,1 @@
+//! The injector, behind the interface that a remote agent will use.

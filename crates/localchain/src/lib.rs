@@ -1,0 +1,1 @@
+//! The embedded node: a small sharded chain that speaks NEAR's formats.

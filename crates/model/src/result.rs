@@ -1,0 +1,241 @@
+//! `run.json`: what a run found. Schema `tpsctl.run/1`; fields are added, never changed in meaning.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ShardId,
+    load::{QuantilesMs, UnsentCause},
+    observation::LostCause,
+    plan::Goal,
+    verdict::Verdict,
+};
+
+/// The value of [`RunResult::schema`] that this version writes.
+pub const RUN_SCHEMA: &str = "tpsctl.run/1";
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// [`RUN_SCHEMA`].
+    pub schema: String,
+    /// The run's id, also its folder below `runs/`.
+    pub run_id: String,
+    /// When the run began and ended, RFC 3339.
+    pub started_at: String,
+    /// When the run ended.
+    pub ended_at: String,
+    /// The resolved scenario.
+    pub scenario: serde_json::Value,
+    /// The seed.
+    pub seed: u64,
+    /// The provider's name.
+    pub provider: String,
+    /// The node software.
+    pub node: NodeInfo,
+    /// Where the injector ran.
+    pub host: HostInfo,
+    /// The goal that every verdict is against.
+    pub goal: Goal,
+    /// How the run ended.
+    pub outcome: Outcome,
+    /// The limit found; none where no interval was closed.
+    pub knee: Option<Knee>,
+    /// What stopped the network.
+    pub limited_by: LimitedBy,
+    /// Every trial, in order.
+    pub trials: Vec<TrialRecord>,
+    /// Whether the accounts of all trials add up.
+    pub accounting: Accounting,
+    /// SHA-256 fingerprints of what the seed determines.
+    pub fingerprints: Fingerprints,
+    /// Processes that teardown could not end: 0 unless something is wrong.
+    pub processes_left: u32,
+    /// What one should know before trusting the numbers.
+    pub warnings: Vec<String>,
+}
+
+/// The node software.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// `embedded` or the path of a `neard`.
+    pub binary: String,
+    /// What the node says of itself.
+    pub version: String,
+    /// Whether this is the embedded node, so not a measurement of neard.
+    pub embedded: bool,
+}
+
+/// Where the injector (and local nodes) ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostInfo {
+    /// Processors that this process may use.
+    pub cores: u32,
+    /// Memory in bytes; 0 if unknown.
+    pub memory_bytes: u64,
+}
+
+/// How the run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Outcome {
+    /// The search closed its interval.
+    Done,
+    /// The idle network missed the goal.
+    GoalNotMet {
+        /// In one line.
+        why: String,
+    },
+    /// The search ended without an interval.
+    Inconclusive {
+        /// In one line.
+        why: String,
+    },
+    /// Our side failed, or the accounts do not add up.
+    Invalid {
+        /// In one line.
+        why: String,
+    },
+    /// The provider or a node failed.
+    ProviderFailed {
+        /// In one line.
+        why: String,
+    },
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// The limit as an interval: the lower end passed, the upper end failed, each as often as the scenario asks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Knee {
+    /// Highest rate per shard that passed.
+    pub per_shard_low: u64,
+    /// Lowest rate per shard that failed; none when the search's own bound passed.
+    pub per_shard_high: Option<u64>,
+    /// The same over all shards.
+    pub total_low: u64,
+    /// The same over all shards.
+    pub total_high: Option<u64>,
+    /// Always `transfers/s`.
+    pub unit: String,
+}
+
+/// What stopped the network: a closed list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitedBy {
+    /// Chunk slots without a chunk.
+    MissedChunks,
+    /// Slow blocks.
+    BlockTime,
+    /// Not settled in time.
+    Backlog,
+    /// A node exited by itself.
+    NodeCrashed,
+    /// Our own generator.
+    Generator,
+    /// The search's own upper bound passed.
+    BoundReached,
+    /// Nothing was found.
+    None,
+}
+
+/// One trial in `run.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Its number, from 0 (the idle trial).
+    pub trial: u32,
+    /// The configured rate on each shard.
+    pub rate_per_shard: u64,
+    /// Why the search asked for it.
+    pub why: String,
+    /// `pass`, `fail` or `invalid`, with criteria or causes.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// The verdict's causes in one line; empty for a pass.
+    pub cause: String,
+    /// Counts over all shards.
+    #[serde(flatten)]
+    pub counts: TrialCounts,
+    /// Block times in the window.
+    pub block_time_ms: QuantilesMs,
+    /// The generator's own lag.
+    pub send_lag_ms: QuantilesMs,
+    /// By shard.
+    pub shards: Vec<ShardRecord>,
+    /// Heights skipped in the window.
+    pub skipped_heights: u64,
+    /// How long the load ran, seconds.
+    pub load_seconds: f64,
+    /// How long after the load until the network was idle, seconds.
+    pub drain_seconds: f64,
+}
+
+/// The counts of a trial. `intended = sent + sum(unsent)`, `sent = included + pending + sum(lost) + difference`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TrialCounts {
+    /// Fell due by the schedule, warm-up included.
+    pub intended: u64,
+    /// Handed to the operating system.
+    pub sent: u64,
+    /// Not sent, by cause.
+    pub unsent: BTreeMap<UnsentCause, u64>,
+    /// Null where the path gives no answer.
+    pub accepted: Option<u64>,
+    /// Settled transfers by the end of the drain, from the gas in final blocks.
+    pub included: u64,
+    /// Settled transfers in the measured window.
+    pub settled: u64,
+    /// In pools and queues at the end.
+    pub pending: u64,
+    /// Sent and never to be included, by cause, from evidence apart from the blocks.
+    pub lost: BTreeMap<LostCause, u64>,
+    /// What the accounts cannot explain; 0 when they close.
+    pub difference: i64,
+    /// Slots without a chunk in the window, skipped heights included.
+    pub missed_chunk_slots: u64,
+    /// Heights times shards in the window.
+    pub chunk_slots: u64,
+}
+
+/// One shard of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShardRecord {
+    /// Which.
+    pub shard: ShardId,
+    /// Fell due.
+    pub intended: u64,
+    /// Sent.
+    pub sent: u64,
+    /// Not sent, by cause.
+    pub unsent: BTreeMap<UnsentCause, u64>,
+    /// Settled by the end of the drain. Null where cross-shard load and losses leave it open which were lost.
+    pub included: Option<u64>,
+    /// Settled in the window (gas of this shard over the gas of a transfer).
+    pub settled: u64,
+    /// Slots without a chunk in the window.
+    pub missed_chunk_slots: u64,
+    /// Slots in the window.
+    pub chunk_slots: u64,
+}
+
+/// Whether the accounts of all valid trials add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accounting {
+    /// Every difference is 0.
+    pub closed: bool,
+    /// Sum of the absolute differences.
+    pub difference: u64,
+}
+
+/// What the seed determines, as SHA-256 in hex.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Fingerprints {
+    /// `genesis.json`.
+    pub genesis: String,
+    /// The public keys of all accounts and nodes.
+    pub keys: String,
+    /// The first transactions of every shard's stream (senders, receivers, nonces, keys), without the block hash.
+    pub stream: String,
+}

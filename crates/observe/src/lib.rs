@@ -1,0 +1,1 @@
+//! Following blocks and scraping metrics, with explicit gaps.

@@ -1,0 +1,1 @@
+//! Providers of networks, the ledger of what was created, and teardown.

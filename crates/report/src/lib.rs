@@ -1,0 +1,1 @@
+//! Run artefacts to terminal text, JSON and HTML.

@@ -1,0 +1,1 @@
+//! JSON-RPC and peer-to-peer clients, every call with a deadline.

@@ -1,0 +1,1 @@
+//! Scenario text to a checked scenario: units typed, defaults filled, every fault in one pass.

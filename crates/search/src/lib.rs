@@ -1,0 +1,1 @@
+//! Judging a trial and searching for the knee.

@@ -187,11 +187,15 @@ pub struct TrialCounts {
     pub included: u64,
     /// Settled transfers in the measured window.
     pub settled: u64,
+    /// Settled transfers when the drain's deadline came (or the network was idle before it): what the backlog
+    /// criterion compares with the sent. `included` goes on to the proof of idleness, however long that took.
+    pub settled_by_drain_end: u64,
     /// In pools and queues at the end.
     pub pending: u64,
     /// Sent and never to be included, by cause, from evidence apart from the blocks.
     pub lost: BTreeMap<LostCause, u64>,
-    /// What the accounts cannot explain; 0 when they close.
+    /// What the accounts cannot explain; 0 when they close. Where errors of several shards cancel in the sum, this is
+    /// the larger, absolute sum over the shards.
     pub difference: i64,
     /// Slots without a chunk in the window, skipped heights included.
     pub missed_chunk_slots: u64,

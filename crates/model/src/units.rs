@@ -82,7 +82,7 @@ fn write_with(f: &mut fmt::Formatter<'_>, value: u64, factors: &[(&str, u64)]) -
     let (unit, factor) = factors
         .iter()
         .rev()
-        .find(|(_, factor)| value != 0 && value % factor == 0)
+        .find(|(_, factor)| value != 0 && value.is_multiple_of(*factor))
         .or_else(|| factors.first())
         .copied()
         .unwrap_or(("", 1));
@@ -142,7 +142,7 @@ impl FromStr for Share {
 
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 > 1_000 && self.0 % 1_000 != 0 && self.0 % 100 == 0 && self.0 < 60_000 {
+        if self.0 > 1_000 && !self.0.is_multiple_of(1_000) && self.0.is_multiple_of(100) && self.0 < 60_000 {
             return f.pad(&format!("{}.{}s", self.0 / 1_000, self.0 % 1_000 / 100));
         }
         write_with(f, self.0, MILLIS)

@@ -1,1 +1,189 @@
 //! A scenario and what the provider can do, to a run plan with nothing left to decide.
+//!
+//! [`plan`] names every node, draws the shard boundaries, gives each producer the shard that the chain's own rule will
+//! give it, and then runs the [checks](check): each is named, says one sentence, and shows its figures.
+
+mod check;
+mod layout;
+mod nodes;
+mod render;
+
+use std::fmt;
+
+use tpsctl_model::plan::{
+    AccountsPlan, ChainPlan, Goal, LoadPlan, NodeSoftware, PLAN_SCHEMA, RunPlan, SearchPlan, TrialPlan,
+};
+use tpsctl_near::PROTOCOL_VERSION;
+use tpsctl_scenario::Scenario;
+
+pub use check::check;
+pub use layout::{Layout, layout};
+pub use nodes::{STAKE, assign, nodes};
+pub use render::{render, worst_case};
+
+/// What the provider can do, as far as a plan depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The provider's name, for messages.
+    pub name: String,
+    /// Most nodes that it can run; none if only the host limits it.
+    pub nodes_max: Option<u32>,
+    /// Processors that all nodes and the injector share; 0 if each node has its own machine.
+    pub cores: u32,
+    /// Memory that they share, in bytes; 0 if unknown.
+    pub memory_bytes: u64,
+}
+
+/// How much a note weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The run cannot work as planned.
+    Error,
+    /// Look before trusting the run.
+    Warning,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+/// What a check has to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The check's name, such as `validity_within_two_epochs`.
+    pub check: &'static str,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// What is wrong and what to change, in one sentence.
+    pub sentence: String,
+    /// The figures behind it.
+    pub figure: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {} ({})", self.severity, self.check, self.sentence, self.figure)
+    }
+}
+
+/// A plan that can be carried out, and what should be known before trusting it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// The plan.
+    pub plan: RunPlan,
+    /// Warnings only.
+    pub notes: Vec<Note>,
+}
+
+/// The scenario cannot be planned.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Some checks found errors; warnings are listed with them.
+    #[error("the plan cannot work:\n  {}", .notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
+    Checks {
+        /// All notes, errors first.
+        notes: Vec<Note>,
+    },
+}
+
+/// Plans a run.
+///
+/// # Errors
+/// When any check finds an error; all notes are in it.
+pub fn plan(scenario: &Scenario, capabilities: &Capabilities) -> Result<Planned, PlanError> {
+    let plan = draft(scenario);
+    let mut notes = check(&plan, capabilities);
+    notes.sort_by_key(|note| note.severity);
+    if notes.iter().any(|note| note.severity == Severity::Error) {
+        return Err(PlanError::Checks { notes });
+    }
+    Ok(Planned { plan, notes })
+}
+
+/// The plan before anything is checked.
+fn draft(scenario: &Scenario) -> RunPlan {
+    let node = scenario.node();
+    let chain = scenario.chain();
+    let layout = layout(chain.shards);
+    RunPlan {
+        schema: PLAN_SCHEMA.to_owned(),
+        scenario: scenario.name().to_owned(),
+        seed: scenario.seed(),
+        provider: scenario.provider(),
+        node: NodeSoftware {
+            binary: node.binary.clone(),
+            nice: node.nice,
+            ready_timeout_ms: node.ready_timeout,
+            stop_timeout_ms: node.stop_timeout,
+        },
+        nodes: nodes(&layout.shard_ids, chain.producers_per_shard, chain.rpc_nodes),
+        accounts: AccountsPlan {
+            per_shard: chain.accounts_per_shard,
+            prefixes: layout.prefixes.clone(),
+            balance: chain.account_balance,
+            keys: chain.keys,
+        },
+        chain: chain_plan(scenario, layout),
+        load: LoadPlan {
+            signing: scenario.load().signing,
+            cross_shard: scenario.load().cross_shard,
+            amount: scenario.load().amount,
+            catch_up_ms: scenario.load().catch_up,
+        },
+        trial: trial_plan(scenario),
+        goal: Goal {
+            missed_slots_max: scenario.goal().missed_slots_max,
+            block_time_quantile: scenario.goal().block_time_quantile,
+            block_time_ratio_max: scenario.goal().block_time_ratio_max,
+            settled_min: scenario.goal().settled_min,
+        },
+        search: SearchPlan {
+            start: scenario.search().start,
+            growth: scenario.search().growth,
+            max: scenario.search().max,
+            resolution: scenario.search().resolution,
+            confirmations: scenario.search().confirmations,
+            time_budget_ms: scenario.search().time_budget,
+        },
+    }
+}
+
+fn chain_plan(scenario: &Scenario, layout: Layout) -> ChainPlan {
+    let chain = scenario.chain();
+    ChainPlan {
+        chain_id: chain.id.as_str().to_owned(),
+        protocol_version: PROTOCOL_VERSION,
+        boundary_accounts: layout.boundary_accounts,
+        shard_ids: layout.shard_ids,
+        gas_limit: chain.gas_limit,
+        min_gas_price: chain.min_gas_price.0,
+        epoch_length_blocks: chain.epoch_length,
+        transaction_validity_blocks: chain.transaction_validity,
+        mandates_per_shard: chain.mandates_per_shard,
+        block_time_min_ms: chain.block_time_min,
+        block_time_max_ms: chain.block_time_max,
+        block_wait_max_ms: chain.block_wait_max,
+        chunk_wait_mult: (chain.chunk_wait_mult.numerator, chain.chunk_wait_mult.denominator),
+        pool_size_limit_bytes: chain.pool_size_limit,
+        prepare_time_limit_ms: chain.prepare_time_limit,
+    }
+}
+
+fn trial_plan(scenario: &Scenario) -> TrialPlan {
+    let trial = scenario.trial();
+    TrialPlan {
+        warmup_ms: trial.warmup,
+        window_ms: trial.window,
+        drain_timeout_ms: trial.drain_timeout,
+        idle_timeout_ms: trial.idle_timeout,
+        invalid_retries: trial.invalid_retries,
+        send_lag_p99_max_ms: trial.send_lag_p99_max,
+        unsent_max: trial.unsent_max,
+        gap_max_ms: trial.gap_max,
+    }
+}

@@ -1,0 +1,185 @@
+//! The sentences that the terminal and the page share. A limit is an interval with its goal, never a bare number.
+
+use tpsctl_model::{
+    Millis,
+    result::{Knee, LimitedBy, Outcome, RunResult, TrialRecord},
+    verdict::{BrokenCriterion, Verdict},
+};
+
+use crate::number::{grouped, grouped_signed};
+
+/// What every report of a run on the embedded node says, word for word.
+pub const EMBEDDED_NOTICE: &str = "embedded node: not a measurement of neard";
+
+/// The result in one line: the limit, or why there is none.
+pub(crate) fn headline(result: &RunResult) -> String {
+    match (&result.outcome, &result.knee) {
+        (Outcome::Done, Some(knee)) => format!("limit: {}", interval(knee)),
+        (Outcome::Done, None) => "no limit found".to_owned(),
+        (Outcome::GoalNotMet { why }, _) => format!("goal not met: {why}"),
+        (Outcome::Inconclusive { why }, _) => format!("inconclusive: {why}"),
+        (Outcome::Invalid { why }, _) => format!("invalid run: {why}"),
+        (Outcome::ProviderFailed { why }, _) => format!("provider or node failed: {why}"),
+        (Outcome::Interrupted, _) => {
+            let trials = result.trials.len();
+            format!("interrupted after {trials} {}", if trials == 1 { "trial" } else { "trials" })
+        }
+    }
+}
+
+/// `1 530-1 560 transfers/s per shard (6 120-6 240 total)`.
+pub(crate) fn interval(knee: &Knee) -> String {
+    let unit = &knee.unit;
+    match (knee.per_shard_high, knee.total_high) {
+        (Some(high), Some(total_high)) => format!(
+            "{}-{} {unit} per shard ({}-{} total)",
+            grouped(knee.per_shard_low),
+            grouped(high),
+            grouped(knee.total_low),
+            grouped(total_high)
+        ),
+        _ => format!(
+            "at least {} {unit} per shard ({} total), the search's upper bound",
+            grouped(knee.per_shard_low),
+            grouped(knee.total_low)
+        ),
+    }
+}
+
+/// What the headline rests on: how often each end was tried, or what is known without an interval.
+pub(crate) fn basis(result: &RunResult) -> String {
+    let times = |rate, word| {
+        let same = |trial: &&TrialRecord| trial.rate_per_shard == rate && trial.verdict.word() == word;
+        match result.trials.iter().filter(same).count() {
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            number => format!("{number} times"),
+        }
+    };
+    match (&result.outcome, &result.knee) {
+        (Outcome::Done, Some(knee)) => {
+            let low = format!("{} passed {}", grouped(knee.per_shard_low), times(knee.per_shard_low, "pass"));
+            let high = knee
+                .per_shard_high
+                .map(|high| format!(", {} failed {}", grouped(high), times(high, "fail")))
+                .unwrap_or_default();
+            format!("{low}{high}; no probability is claimed")
+        }
+        (_, Some(knee)) => format!("the search had closed at {}, but do not use it", interval(knee)),
+        _ => known_bounds(&result.trials),
+    }
+}
+
+fn known_bounds(trials: &[TrialRecord]) -> String {
+    let loaded = || trials.iter().filter(|trial| trial.rate_per_shard > 0);
+    let rate_of = |trial: &TrialRecord| trial.rate_per_shard;
+    let passed = loaded().filter(|trial| trial.verdict == Verdict::Pass).map(rate_of).max();
+    let failed = loaded().filter(|trial| matches!(trial.verdict, Verdict::Fail { .. })).map(rate_of).min();
+    match (passed, failed) {
+        (None, None) => "no rate was judged".to_owned(),
+        (Some(passed), None) => {
+            format!("highest rate that passed: {} transfers/s per shard; none failed", grouped(passed))
+        }
+        (None, Some(failed)) => {
+            format!("lowest rate that failed: {} transfers/s per shard; none passed", grouped(failed))
+        }
+        (Some(passed), Some(failed)) => format!(
+            "highest rate that passed: {}, lowest that failed: {} transfers/s per shard",
+            grouped(passed),
+            grouped(failed)
+        ),
+    }
+}
+
+/// The goal in words.
+pub(crate) fn goal(result: &RunResult) -> String {
+    let goal = &result.goal;
+    let bound = block_time_bound_ms(result).map(|bound| format!(" ({bound:.0} ms)")).unwrap_or_default();
+    format!(
+        "at most {} of chunk slots missed; {} at most {} x the minimum{bound}; at least {} of sent settled by the end of the drain",
+        goal.missed_slots_max,
+        block_time_name(result),
+        goal.block_time_ratio_max,
+        goal.settled_min,
+    )
+}
+
+/// The quantile of the goal: `block time p90`.
+pub(crate) fn block_time_name(result: &RunResult) -> String {
+    let quantile = result.goal.block_time_quantile.to_string();
+    format!("block time p{}", quantile.trim_end_matches('%'))
+}
+
+/// The goal's bound on block times: from the scenario, else from a trial that broke it; else unknown.
+pub(crate) fn block_time_bound_ms(result: &RunResult) -> Option<f64> {
+    let minimum = result.scenario.pointer("/chain/block_time_min").and_then(serde_json::Value::as_str);
+    let from_scenario = minimum
+        .and_then(|text| text.parse::<Millis>().ok())
+        .map(|minimum| minimum.0 as f64 * result.goal.block_time_ratio_max);
+    let broken = || {
+        result.trials.iter().find_map(|trial| match &trial.verdict {
+            Verdict::Fail { criteria } => criteria.iter().find_map(|criterion| match criterion {
+                BrokenCriterion::BlockTime { max_ms, .. } => Some(*max_ms),
+                _ => None,
+            }),
+            _ => None,
+        })
+    };
+    from_scenario.or_else(broken)
+}
+
+/// What stopped the network, in words.
+pub(crate) fn limited_by(limit: LimitedBy) -> &'static str {
+    match limit {
+        LimitedBy::MissedChunks => "missed chunks",
+        LimitedBy::BlockTime => "slow blocks",
+        LimitedBy::Backlog => "a growing backlog",
+        LimitedBy::NodeCrashed => "a node that ended by itself",
+        LimitedBy::Generator => "our own generator, not the network",
+        LimitedBy::BoundReached => "the search's upper bound, not the network",
+        LimitedBy::None => "nothing that was found",
+    }
+}
+
+/// The accounts of all trials in one line.
+pub(crate) fn accounts(result: &RunResult) -> String {
+    if result.trials.iter().all(|trial| trial.counts.sent == 0) {
+        return "closed: nothing was sent".to_owned();
+    }
+    let sum = |of: fn(&TrialRecord) -> u64| grouped(result.trials.iter().map(of).sum());
+    let difference: i64 = result.trials.iter().map(|trial| trial.counts.difference).sum();
+    let broken_off = if difference == 0 {
+        String::new()
+    } else {
+        format!(" + {} in trials that were not closed", grouped_signed(difference))
+    };
+    let sums = format!(
+        "sent {} = included {} + pending {} + lost {}{broken_off}",
+        sum(|trial| trial.counts.sent),
+        sum(|trial| trial.counts.included),
+        sum(|trial| trial.counts.pending),
+        sum(|trial| trial.counts.lost.values().sum()),
+    );
+    if result.accounting.closed {
+        format!("closed: {sums}")
+    } else {
+        format!("OPEN, {} transfers unexplained: {sums}", grouped(result.accounting.difference))
+    }
+}
+
+/// The trials at the two ends of the interval, the last of each; without an interval the highest rate that passed and
+/// the lowest that failed.
+pub(crate) fn deciding(result: &RunResult) -> Vec<&TrialRecord> {
+    let loaded = || result.trials.iter().filter(|trial| trial.rate_per_shard > 0);
+    let passed = || loaded().rev().filter(|trial| trial.verdict == Verdict::Pass);
+    let failed = || loaded().rev().filter(|trial| matches!(trial.verdict, Verdict::Fail { .. }));
+    let low = match &result.knee {
+        Some(knee) => passed().find(|trial| trial.rate_per_shard == knee.per_shard_low),
+        None => passed().max_by_key(|trial| trial.rate_per_shard),
+    };
+    let high = match &result.knee {
+        Some(knee) => failed().find(|trial| Some(trial.rate_per_shard) == knee.per_shard_high),
+        None => failed().min_by_key(|trial| trial.rate_per_shard),
+    };
+    low.into_iter().chain(high).collect()
+}

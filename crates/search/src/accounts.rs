@@ -1,0 +1,170 @@
+//! Transfers from gas, and whether what was sent and what the blocks say add up.
+
+use std::collections::BTreeMap;
+
+use tpsctl_model::{
+    ShardId,
+    load::{InjectReport, ShardInject},
+    observation::{BlockFact, Observation},
+    result::{Accounting, TrialRecord},
+    verdict::{InvalidCause, Verdict},
+};
+
+/// Gas of one half of a transfer: to convert the transaction to a receipt, or to execute the receipt. Action receipt
+/// creation 108 059 500 000 plus transfer 115 123 062 500, send and execution fees being equal (nearcore
+/// core/parameters, `action_receipt_creation_config` and `transfer_cost`). The refund receipt, where the gas price
+/// makes the chain write one, burns as much.
+pub const GAS_PER_UNIT: u64 = 223_182_562_500;
+
+/// Gas by shard. `gas_used` in a chunk header is what the shard's previous chunk burnt, and each chunk's is reported
+/// once, in the next *included* header: headers that a block only repeats do not count.
+pub(crate) fn gas_by_shard<'a>(blocks: impl Iterator<Item = &'a BlockFact>) -> BTreeMap<ShardId, u128> {
+    let mut gas = BTreeMap::new();
+    for chunk in blocks.flat_map(|block| &block.chunks).filter(|chunk| chunk.included) {
+        *gas.entry(chunk.shard).or_insert(0) += u128::from(chunk.gas_used);
+    }
+    gas
+}
+
+/// What one transfer burns in all its parts.
+pub(crate) fn gas_per_transfer(observation: &Observation) -> u128 {
+    u128::from(observation.units_per_transfer.max(1)) * u128::from(GAS_PER_UNIT)
+}
+
+/// Whole transfers in `gas`, rounded down: half-settled transfers are not settled.
+pub(crate) fn whole_transfers(gas: u128, gas_per_transfer: u128) -> u64 {
+    saturate(gas / gas_per_transfer)
+}
+
+fn saturate(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+/// What is known of a trial's transfers besides the blocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Claims<'a> {
+    pub(crate) report: &'a InjectReport,
+    pub(crate) observation: &'a Observation,
+    pub(crate) sent: u64,
+    pub(crate) lost: u64,
+}
+
+impl Claims<'_> {
+    /// Whether every sent transfer must have been settled: nothing pending, nothing lost.
+    pub(crate) fn all_must_have_settled(&self) -> bool {
+        self.observation.idle && self.observation.pending == 0 && self.lost == 0
+    }
+
+    /// Transfers that the accounts cannot explain: sent - included - pending - lost, and never less than what does
+    /// not fit shard by shard.
+    pub(crate) fn difference(&self, gas: &BTreeMap<ShardId, u128>) -> i64 {
+        let per_transfer = gas_per_transfer(self.observation);
+        let total: u128 = gas.values().sum();
+        let explained = i128::from(self.observation.pending) + i128::from(self.lost);
+        let open = |included: u128| {
+            i128::from(self.sent) - i128::try_from(included).unwrap_or(i128::MAX / 2) - explained
+        };
+        // On an idle chain no transfer is half settled. A remainder is then a fault by itself: it is taken as
+        // included or not, whichever leaves more unexplained.
+        let (low, high) = (open(total.div_ceil(per_transfer)), open(total / per_transfer));
+        let sum = if self.observation.idle && low.abs() > high.abs() { low } else { high };
+        let by_shard = if self.all_must_have_settled() { self.shard_mismatch(gas, per_transfer) } else { 0 };
+        let difference = if by_shard > sum.abs() { if sum < 0 { -by_shard } else { by_shard } } else { sum };
+        i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// How far the shards' gas is from what their senders and receivers must have burnt, in transfers, summed without
+    /// sign, so that errors of two shards cannot cancel.
+    fn shard_mismatch(&self, gas: &BTreeMap<ShardId, u128>, per_transfer: u128) -> i128 {
+        let mut expected = BTreeMap::new();
+        for shard in &self.report.shards {
+            *expected.entry(shard.shard).or_insert(0_u128) +=
+                u128::from(units_at_the_sender(shard.sent, self.observation)) * u128::from(GAS_PER_UNIT);
+            for (receiver, sent) in &shard.sent_to {
+                *expected.entry(*receiver).or_insert(0) += u128::from(*sent) * u128::from(GAS_PER_UNIT);
+            }
+        }
+        for shard in gas.keys() {
+            expected.entry(*shard).or_insert(0);
+        }
+        let apart: u128 =
+            expected.iter().map(|(shard, want)| want.abs_diff(gas.get(shard).copied().unwrap_or(0))).sum();
+        i128::try_from(apart.div_ceil(per_transfer)).unwrap_or(i128::MAX)
+    }
+
+    /// The transfers of `shard`'s senders that were included, if its blocks tell.
+    pub(crate) fn included_of(&self, shard: &ShardInject, gas: &BTreeMap<ShardId, u128>) -> Option<u64> {
+        let own = gas.get(&shard.shard).copied().unwrap_or(0);
+        if !self.is_cross_shard() {
+            return Some(whole_transfers(own, gas_per_transfer(self.observation)));
+        }
+        // Only when every transfer must have settled is the shard's part as a receiver known.
+        let received: u64 =
+            self.report.shards.iter().filter_map(|other| other.sent_to.get(&shard.shard)).sum();
+        let as_sender = own.checked_sub(u128::from(received) * u128::from(GAS_PER_UNIT))?;
+        let units = u128::from(units_at_the_sender(1, self.observation).max(1));
+        self.all_must_have_settled().then(|| saturate(as_sender / (u128::from(GAS_PER_UNIT) * units)))
+    }
+
+    fn is_cross_shard(&self) -> bool {
+        self.report
+            .shards
+            .iter()
+            .any(|shard| shard.sent_to.iter().any(|(receiver, sent)| *receiver != shard.shard && *sent > 0))
+    }
+}
+
+/// Gas units that `transfers` burn at the signer's shard: all but the execution at the receiver's.
+fn units_at_the_sender(transfers: u64, observation: &Observation) -> u64 {
+    transfers.saturating_mul(observation.units_per_transfer.max(1) - 1)
+}
+
+/// Whether the accounts of a run add up: every trial whose verdict lists open accounts counts with its difference.
+/// Trials in which something else explains it (a node that ended, blocks that could not be read, Ctrl-C) do not.
+pub fn accounting(trials: &[TrialRecord]) -> Accounting {
+    let is_open = |trial: &&TrialRecord| match &trial.verdict {
+        Verdict::Invalid { causes } => {
+            causes.iter().any(|cause| matches!(cause, InvalidCause::AccountsOpen { .. }))
+        }
+        Verdict::Pass | Verdict::Fail { .. } => false,
+    };
+    let difference = trials.iter().filter(is_open).map(|trial| trial.counts.difference.unsigned_abs()).sum();
+    Accounting { closed: difference == 0, difference }
+}
+
+#[cfg(test)]
+mod tests {
+    use tpsctl_model::{load::QuantilesMs, result::TrialCounts, verdict::BrokenCriterion};
+
+    use super::*;
+
+    fn record(verdict: Verdict, difference: i64) -> TrialRecord {
+        TrialRecord {
+            trial: 0,
+            rate_per_shard: 100,
+            why: String::new(),
+            cause: verdict.cause(),
+            verdict,
+            counts: TrialCounts { difference, ..TrialCounts::default() },
+            block_time_ms: QuantilesMs::default(),
+            send_lag_ms: QuantilesMs::default(),
+            shards: vec![],
+            skipped_heights: 0,
+            load_seconds: 0.0,
+            drain_seconds: 0.0,
+        }
+    }
+
+    #[test]
+    fn a_run_is_closed_when_no_trial_has_unexplained_transfers() {
+        let crash = || Verdict::Fail {
+            criteria: vec![BrokenCriterion::Backlog { settled_share: 0.5, share_min: 0.98 }],
+        };
+        let stopped = || Verdict::Invalid { causes: vec![InvalidCause::Interrupted] };
+        let open = |difference| Verdict::Invalid { causes: vec![InvalidCause::AccountsOpen { difference }] };
+        let explained = [record(Verdict::Pass, 0), record(crash(), 40), record(stopped(), 7)];
+        assert_eq!(accounting(&explained), Accounting { closed: true, difference: 0 });
+        let unexplained = [record(open(3), 3), record(Verdict::Pass, 0), record(open(-2), -2)];
+        assert_eq!(accounting(&unexplained), Accounting { closed: false, difference: 5 });
+    }
+}

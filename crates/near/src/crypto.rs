@@ -198,8 +198,14 @@ impl BorshDeserialize for PublicKey {
 }
 
 impl BorshDeserialize for Signature {
+    /// Refuses what neard's reader refuses: a scalar with one of its three highest bits set cannot be below the group
+    /// order, so no such signature is anyone's (core/crypto/src/signature.rs).
     fn deserialize_reader<R: io::Read>(reader: &mut R) -> io::Result<Self> {
-        read_tagged(reader).map(Self)
+        let bytes: [u8; 64] = read_tagged(reader)?;
+        if bytes[63] & 0b1110_0000 != 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "signature scalar out of range"));
+        }
+        Ok(Self(bytes))
     }
 }
 

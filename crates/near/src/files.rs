@@ -12,6 +12,8 @@ mod node;
 mod number;
 mod record;
 
+use std::io;
+
 use serde::de::DeserializeOwned;
 
 pub use comments::StripComments;
@@ -44,7 +46,7 @@ pub enum FileError {
         what: &'static str,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// Genesis names a time that is not RFC 3339 in UTC.
     #[error("read genesis_time `{0}` as a time such as `2026-01-01T00:00:00Z`")]
@@ -53,7 +55,8 @@ pub enum FileError {
 
 /// Reads any of the files from its text; `what` names it in the error.
 pub fn from_text<T: DeserializeOwned>(what: &'static str, text: &[u8]) -> Result<T, FileError> {
-    serde_json::from_reader(StripComments::new(text)).map_err(|source| FileError::Parse { what, source })
+    serde_json::from_reader(io::BufReader::new(StripComments::new(text)))
+        .map_err(|source| FileError::Parse { what, source })
 }
 
 /// The text of any of the files, as neard lays it out: two spaces of indentation, a line end at the end.

@@ -9,12 +9,7 @@ use tpsctl_model::{
     result::{Accounting, TrialRecord},
     verdict::{InvalidCause, Verdict},
 };
-
-/// Gas of one half of a transfer: to convert the transaction to a receipt, or to execute the receipt. Action receipt
-/// creation 108 059 500 000 plus transfer 115 123 062 500, send and execution fees being equal (nearcore
-/// core/parameters, `action_receipt_creation_config` and `transfer_cost`). The refund receipt, where the gas price
-/// makes the chain write one, burns as much.
-pub const GAS_PER_UNIT: u64 = 223_182_562_500;
+use tpsctl_near::TRANSFER_GAS_UNIT;
 
 /// Gas by shard. `gas_used` in a chunk header is what the shard's previous chunk burnt, and each chunk's is reported
 /// once, in the next *included* header: headers that a block only repeats do not count.
@@ -28,7 +23,7 @@ pub(crate) fn gas_by_shard<'a>(blocks: impl Iterator<Item = &'a BlockFact>) -> B
 
 /// What one transfer burns in all its parts.
 pub(crate) fn gas_per_transfer(observation: &Observation) -> u128 {
-    u128::from(observation.units_per_transfer.max(1)) * u128::from(GAS_PER_UNIT)
+    u128::from(observation.units_per_transfer.max(1)) * u128::from(TRANSFER_GAS_UNIT)
 }
 
 /// Whole transfers in `gas`, rounded down: half-settled transfers are not settled.
@@ -79,9 +74,9 @@ impl Claims<'_> {
         let mut expected = BTreeMap::new();
         for shard in &self.report.shards {
             *expected.entry(shard.shard).or_insert(0_u128) +=
-                u128::from(units_at_the_sender(shard.sent, self.observation)) * u128::from(GAS_PER_UNIT);
+                u128::from(units_at_the_sender(shard.sent, self.observation)) * u128::from(TRANSFER_GAS_UNIT);
             for (receiver, sent) in &shard.sent_to {
-                *expected.entry(*receiver).or_insert(0) += u128::from(*sent) * u128::from(GAS_PER_UNIT);
+                *expected.entry(*receiver).or_insert(0) += u128::from(*sent) * u128::from(TRANSFER_GAS_UNIT);
             }
         }
         for shard in gas.keys() {
@@ -101,9 +96,9 @@ impl Claims<'_> {
         // Only when every transfer must have settled is the shard's part as a receiver known.
         let received: u64 =
             self.report.shards.iter().filter_map(|other| other.sent_to.get(&shard.shard)).sum();
-        let as_sender = own.checked_sub(u128::from(received) * u128::from(GAS_PER_UNIT))?;
+        let as_sender = own.checked_sub(u128::from(received) * u128::from(TRANSFER_GAS_UNIT))?;
         let units = u128::from(units_at_the_sender(1, self.observation).max(1));
-        self.all_must_have_settled().then(|| saturate(as_sender / (u128::from(GAS_PER_UNIT) * units)))
+        self.all_must_have_settled().then(|| saturate(as_sender / (u128::from(TRANSFER_GAS_UNIT) * units)))
     }
 
     fn is_cross_shard(&self) -> bool {

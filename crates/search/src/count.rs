@@ -105,10 +105,9 @@ mod tests {
     use proptest::prelude::*;
     use tpsctl_model::observation::LostCause;
 
-    use crate::{
-        GAS_PER_UNIT,
-        testkit::{SECOND_NS, chain, inject, plan},
-    };
+    use tpsctl_near::TRANSFER_GAS_UNIT;
+
+    use crate::testkit::{SECOND_NS, chain, inject, plan};
 
     use super::*;
 
@@ -124,9 +123,9 @@ mod tests {
             chain(&SHARDS, 12).window(3.0, 8.0).units(4, 0, 20).units(5, 1, 10).units(9, 1, 10).done();
         // A header that block 6 only repeats, with the gas it had before, must not count again.
         seen.blocks[6].chunks[0].included = false;
-        seen.blocks[6].chunks[0].gas_used = 20 * GAS_PER_UNIT;
+        seen.blocks[6].chunks[0].gas_used = 20 * TRANSFER_GAS_UNIT;
         // The block before the load holds another trial's gas.
-        seen.blocks[0].chunks[0].gas_used = 8 * GAS_PER_UNIT;
+        seen.blocks[0].chunks[0].gas_used = 8 * TRANSFER_GAS_UNIT;
         let found = counted(&inject(&[(10, [10, 0]), (10, [0, 10])]), &seen);
         assert_eq!((found.counts.included, found.counts.settled, found.counts.difference), (20, 15, 0));
         assert_eq!(found.shards[0].included, Some(10));

@@ -415,8 +415,8 @@ mod tests {
     fn the_backlog_is_judged_at_the_drains_end() {
         let verdict = Case::but(|case| {
             case.seen.drained_unix_ns = case.seen.blocks[9].timestamp_unix_ns;
-            case.seen.blocks[5].chunks[0].gas_used -= 100 * crate::GAS_PER_UNIT;
-            case.seen.blocks[10].chunks[0].gas_used = 100 * crate::GAS_PER_UNIT;
+            case.seen.blocks[5].chunks[0].gas_used -= 100 * tpsctl_near::TRANSFER_GAS_UNIT;
+            case.seen.blocks[10].chunks[0].gas_used = 100 * tpsctl_near::TRANSFER_GAS_UNIT;
         });
         assert_eq!(criteria(&verdict), [BrokenCriterion::Backlog { settled_share: 0.975, share_min: 0.98 }]);
     }
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn losses_with_evidence_fail_and_do_not_open_the_accounts() {
         let verdict = Case::but(|case| {
-            case.seen.blocks[5].chunks[0].gas_used -= 200 * crate::GAS_PER_UNIT;
+            case.seen.blocks[5].chunks[0].gas_used -= 200 * tpsctl_near::TRANSFER_GAS_UNIT;
             case.seen.dropped.insert(LostCause::PoolFull, 100);
         });
         assert_eq!(criteria(&verdict), [BrokenCriterion::Backlog { settled_share: 0.95, share_min: 0.98 }]);
@@ -466,7 +466,7 @@ mod tests {
         let with_gas_of = |units: u64| {
             Case::but(|case| {
                 (case.seen.idle, case.seen.pending) = (false, 30);
-                case.seen.blocks[5].chunks[0].gas_used = units * crate::GAS_PER_UNIT;
+                case.seen.blocks[5].chunks[0].gas_used = units * tpsctl_near::TRANSFER_GAS_UNIT;
             })
         };
         // 30 converted and not executed: 970 x 2 + 30 units.

@@ -16,7 +16,7 @@ mod tally;
 mod testkit;
 mod window;
 
-pub use accounts::{GAS_PER_UNIT, accounting};
+pub use accounts::accounting;
 pub use count::{Counted, count};
 pub use judge::judge;
 pub use knee::{GiveUp, Step, Trial, next};

@@ -12,7 +12,7 @@ use tpsctl_model::{
     },
 };
 
-use crate::GAS_PER_UNIT;
+use tpsctl_near::TRANSFER_GAS_UNIT;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// Second 0 of every test.
@@ -55,7 +55,7 @@ impl Chain {
 
     /// Gas units that the header in block `index` reports for the shard at `shard_index`.
     pub(crate) fn units(mut self, index: usize, shard_index: usize, units: u64) -> Self {
-        self.0.blocks[index].chunks[shard_index].gas_used = units * GAS_PER_UNIT;
+        self.0.blocks[index].chunks[shard_index].gas_used = units * TRANSFER_GAS_UNIT;
         self
     }
 

@@ -3,21 +3,13 @@
 
 use std::io::{self, Read};
 
-const BUFFER_BYTES: usize = 64 * 1024;
-
 /// A reader that gives its source's bytes with comments blanked out: every byte of a comment but line ends becomes a
-/// space, so that lines and columns in errors stay those of the file. Comment marks inside strings are left alone.
+/// space, so that lines and columns in errors stay those of the file. Comment marks inside strings are left alone; a
+/// lone `/` outside of them, which no JSON has, is an error.
 #[derive(Debug)]
 pub struct StripComments<R> {
     source: R,
     place: Place,
-    buffer: Vec<u8>,
-    /// Where unread bytes begin in `buffer`.
-    start: usize,
-    /// How far `buffer` is filled and blanked.
-    end: usize,
-    /// A `/` that may begin a comment was the last byte read; it is held back until the next byte decides.
-    has_slash: bool,
 }
 
 /// Where in the text the scanner is.
@@ -27,6 +19,8 @@ enum Place {
     String,
     /// After a backslash in a string.
     Escape,
+    /// After a `/` that must begin a comment.
+    Slash,
     Line,
     Block,
     /// After a `*` in a block comment.
@@ -36,80 +30,43 @@ enum Place {
 impl<R: Read> StripComments<R> {
     /// Strips the comments of `source`.
     pub fn new(source: R) -> Self {
-        // One byte more than is read at a time: room for a slash held back from the last filling.
-        let buffer = vec![0; BUFFER_BYTES + 1];
-        Self { source, place: Place::Text, buffer, start: 0, end: 0, has_slash: false }
+        Self { source, place: Place::Text }
     }
 
-    /// Fills the buffer; false at the end of the source.
-    fn fill(&mut self) -> io::Result<bool> {
-        let held = usize::from(self.has_slash);
-        self.buffer[0] = b'/';
-        let read = self.source.read(&mut self.buffer[held..held + BUFFER_BYTES])?;
-        self.start = 0;
-        if read == 0 {
-            // Nothing follows a slash held back: it is passed on, for the parser to refuse.
-            self.end = held;
-            self.has_slash = false;
-            return Ok(held > 0);
-        }
-        let filled = held + read;
-        self.blank(held, filled);
-        self.end = filled - usize::from(self.has_slash);
-        Ok(true)
-    }
-
-    fn blank(&mut self, from: usize, to: usize) {
-        for at in from..to {
-            let byte = self.buffer[at];
-            if std::mem::take(&mut self.has_slash) {
-                match byte {
-                    b'/' => self.place = Place::Line,
-                    b'*' => self.place = Place::Block,
-                    _ => {}
-                }
-                if self.place != Place::Text {
-                    self.buffer[at - 1] = b' ';
-                    self.buffer[at] = b' ';
-                    continue;
-                }
-            }
-            self.step(at, byte);
-        }
-    }
-
-    fn step(&mut self, at: usize, byte: u8) {
-        let place = self.place;
-        self.place = match (place, byte) {
-            (Place::Text, b'/') => {
-                self.has_slash = true;
-                Place::Text
-            }
+    /// Where the scanner is after `byte`; none where no JSON goes on like this.
+    fn step(&self, byte: u8) -> Option<Place> {
+        Some(match (self.place, byte) {
+            (Place::Text, b'/') => Place::Slash,
+            (Place::Text, b'#') | (Place::Slash, b'/') => Place::Line,
             (Place::Text, b'"') | (Place::Escape, _) => Place::String,
-            (Place::Text, b'#') => Place::Line,
             (Place::String, b'\\') => Place::Escape,
             (Place::String, b'"') | (Place::Line, b'\n') | (Place::BlockStar, b'/') => Place::Text,
             (Place::Block | Place::BlockStar, b'*') => Place::BlockStar,
-            (Place::BlockStar, _) => Place::Block,
+            (Place::Slash, b'*') | (Place::BlockStar, _) => Place::Block,
+            (Place::Slash, _) => return None,
             (same, _) => same,
-        };
-        let was_comment = matches!(place, Place::Line | Place::Block | Place::BlockStar);
-        if (was_comment || self.place == Place::Line) && !matches!(byte, b'\n' | b'\r') {
-            self.buffer[at] = b' ';
-        }
+        })
+    }
+}
+
+impl Place {
+    fn is_comment(self) -> bool {
+        matches!(self, Self::Slash | Self::Line | Self::Block | Self::BlockStar)
     }
 }
 
 impl<R: Read> Read for StripComments<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.start == self.end {
-            if !self.fill()? {
-                return Ok(0);
+        let len = self.source.read(out)?;
+        for byte in &mut out[..len] {
+            let place = self.step(*byte).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::InvalidData, "a `/` outside of strings and comments")
+            })?;
+            if (self.place.is_comment() || place.is_comment()) && !matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
             }
+            self.place = place;
         }
-        let len = out.len().min(self.end - self.start);
-        out[..len].copy_from_slice(&self.buffer[self.start..self.start + len]);
-        self.start += len;
         Ok(len)
     }
 }
@@ -144,8 +101,7 @@ mod tests {
         assert_eq!(strip("[1, # x\r\n 2]"), "[1,    \r\n 2]");
         assert_eq!(strip("[1, /* ** // */ 2/**/]"), "[1,             2    ]");
         assert_eq!(strip(r#""http://x /* \" # */""#), r#""http://x /* \" # */""#);
-        assert_eq!(strip("1 / 2"), "1 / 2");
-        assert_eq!(strip("1 /"), "1 /");
+        assert!(StripComments::new(b"1 / 2".as_slice()).read_to_end(&mut Vec::new()).is_err());
         assert_eq!(strip("/* open"), "       ");
     }
 
@@ -187,10 +143,13 @@ mod tests {
 
         #[test]
         fn reads_of_any_size_agree(text in r#"[a/*#"\\\n]{0,60}"#) {
-            let mut slow = String::new();
-            StripComments::new(OneByOne(text.as_bytes())).read_to_string(&mut slow).expect("text");
-            prop_assert_eq!(slow.len(), text.len());
-            prop_assert_eq!(slow, strip(&text));
+            let read = |source: &mut dyn Read| {
+                let mut out = String::new();
+                StripComments::new(source).read_to_string(&mut out).map(|_| out).ok()
+            };
+            let whole = read(&mut text.as_bytes());
+            prop_assert!(whole.iter().all(|out| out.len() == text.len()));
+            prop_assert_eq!(read(&mut OneByOne(text.as_bytes())), whole);
         }
     }
 }

@@ -16,6 +16,9 @@ use crate::{AccountId, PublicKey, ShardLayout};
 const WHAT: &str = "genesis.json";
 const RECORDS: &str = "records";
 
+/// Genesis is read in pieces of this size.
+const BUFFER_BYTES: usize = 256 * 1024;
+
 /// genesis.json without its records. Defaults of absent fields are those of genesis_config.rs:43-101.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GenesisConfigFile {
@@ -219,14 +222,17 @@ fn days_of_month(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Reads genesis.json, handing each record to `on_record` as it comes, and returns the rest. Reads byte by byte: give
-/// it a buffered reader. Fails when records are missing or of a kind that is not known.
+/// Reads genesis.json, handing each record to `on_record` as it comes, and returns the rest. Fails when records are
+/// missing or of a kind that is not known.
 pub fn read_genesis(
     reader: impl io::Read,
     on_record: impl FnMut(StateRecord),
 ) -> Result<GenesisConfigFile, FileError> {
     let parse = |source| FileError::Parse { what: WHAT, source };
-    let mut json = serde_json::Deserializer::from_reader(StripComments::new(reader));
+    let mut json = serde_json::Deserializer::from_reader(io::BufReader::with_capacity(
+        BUFFER_BYTES,
+        StripComments::new(reader),
+    ));
     let config = json.deserialize_map(GenesisVisitor { on_record }).map_err(parse)?;
     json.end().map_err(parse)?;
     GenesisConfigFile::deserialize(Value::Object(config)).map_err(parse)

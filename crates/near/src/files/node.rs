@@ -2,7 +2,8 @@
 //! chain under load. The file has many more; they are ignored when read, and a node's file is written by laying these
 //! over a whole one.
 
-use std::{fmt, net::SocketAddr, str::FromStr, time::Duration};
+use core::net::SocketAddr;
+use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -35,7 +35,7 @@ const ARROWS: &[Row] = &[
     row("plan", &["model", "near", "scenario"]),
     row("workload", &["model", "near"]),
     row("genesis", &["model", "near", "workload"]),
-    row("search", &["model"]),
+    row("search", &["model", "near"]),
     row("report", &["model"]),
     row("rpc", &["near"]),
     row("observe", &["model", "near", "rpc"]),

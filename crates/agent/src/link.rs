@@ -1,0 +1,290 @@
+//! A link: the task that owns the connection to one producer and settles the fate of every transfer in its queue.
+
+use std::{collections::VecDeque, error::Error, future::Future, io, pin::Pin, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep, sleep_until},
+};
+use tpsctl_model::{NodeName, load::UnsentCause};
+
+use crate::{
+    outlet::{Batch, Gate, Item},
+    tally::{LinkTally, Live},
+};
+
+/// First pause before a connection is made again; doubled after each failure.
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+
+/// Longest pause.
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+/// What was written this long before a break may not have been read. A node that is well reads within milliseconds; how
+/// much of what the operating system took was never read cannot be known on this side. So the count is
+/// evidence for losses, not a proof: see [`Link::note_break`].
+const UNREAD_WITHIN: Duration = Duration::from_secs(1);
+
+pub(crate) type LinkError = Box<dyn Error + Send + Sync>;
+
+/// Where frames go.
+pub(crate) trait FrameSink: Send + 'static {
+    /// Writes a first part of `bytes`, at least one byte, and returns its length. When cancelled, nothing was taken.
+    fn write_some(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> + Send;
+}
+
+/// Makes connections to one producer.
+pub(crate) trait Dial: Send + Sync + 'static {
+    /// The connection's writing side.
+    type Sink: FrameSink;
+
+    /// Connects, within a deadline of its own.
+    fn dial(&self) -> impl Future<Output = Result<Connection<Self::Sink>, LinkError>> + Send;
+}
+
+/// A connection that stands.
+pub(crate) struct Connection<S> {
+    pub(crate) sink: S,
+    /// Reads, until the connection ends; then says why.
+    pub(crate) reading: Pin<Box<dyn Future<Output = LinkError> + Send>>,
+    /// Frames that the reading side wants written.
+    pub(crate) answers: mpsc::Receiver<Vec<u8>>,
+}
+
+/// The task's state.
+pub(crate) struct Link<D> {
+    pub(crate) producer: NodeName,
+    pub(crate) dial: Arc<D>,
+    pub(crate) queue: mpsc::Receiver<Item>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) live: Arc<Live>,
+    /// From this moment on, nothing in the queue is sent any more. None while load runs.
+    pub(crate) flush_until: watch::Receiver<Option<Instant>>,
+    pub(crate) state: LinkState,
+}
+
+/// What a link remembers beside its channels.
+#[derive(Debug, Default)]
+pub(crate) struct LinkState {
+    flight: Option<Flight>,
+    /// When writes completed, and how many transfers each; those that may yet prove unread.
+    recent: VecDeque<(Instant, u64)>,
+    write_began: Option<Instant>,
+    tally: LinkTally,
+}
+
+/// The batch that is being written. An answer of the reading side is a batch without transfers.
+#[derive(Debug)]
+struct Flight {
+    batch: Batch,
+    written: usize,
+    sent: usize,
+}
+
+enum End {
+    /// The agent closes.
+    Closed,
+    /// The other side, or the network, ended the connection.
+    Broken(LinkError),
+    /// We end it: the flush deadline came in the middle of a frame, and half a frame cannot be taken back.
+    Cut,
+}
+
+impl<D: Dial> Link<D> {
+    /// Runs until the queue's other end is dropped. `first` is the connection that the preparation made.
+    pub(crate) async fn run(mut self, first: Connection<D::Sink>) {
+        let mut connection = Some(first);
+        loop {
+            let standing = match connection.take() {
+                Some(standing) => standing,
+                None => match self.dial_again().await {
+                    Some(standing) => standing,
+                    None => return,
+                },
+            };
+            self.gate.set_connected(true);
+            let end = self.converse(standing).await;
+            self.gate.set_connected(false);
+            match end {
+                End::Closed => return,
+                End::Broken(error) => {
+                    tracing::warn!(producer = %self.producer, %error, "the connection broke");
+                }
+                End::Cut => {
+                    tracing::warn!(producer = %self.producer, "the node did not read; the connection was given up");
+                }
+            }
+            self.note_break();
+        }
+    }
+
+    /// Connects again, however often it takes. What comes into the queue meanwhile is not sent. None when the agent closes.
+    async fn dial_again(&mut self) -> Option<Connection<D::Sink>> {
+        let mut pause = BACKOFF_MIN;
+        loop {
+            let dial = Arc::clone(&self.dial);
+            let mut attempt = Box::pin(async move {
+                sleep(pause).await;
+                dial.dial().await
+            });
+            let dialled = loop {
+                tokio::select! {
+                    dialled = &mut attempt => break dialled,
+                    item = self.queue.recv() => self.refuse(item?, UnsentCause::NotConnected),
+                }
+            };
+            match dialled {
+                Ok(connection) => return Some(connection),
+                Err(error) => tracing::debug!(producer = %self.producer, %error, "no connection yet"),
+            }
+            pause = (pause * 2).min(BACKOFF_MAX);
+        }
+    }
+
+    async fn converse(&mut self, connection: Connection<D::Sink>) -> End {
+        let Connection { mut sink, mut reading, mut answers } = connection;
+        loop {
+            tokio::select! {
+                // The reading side first: it alone knows why a connection ended.
+                biased;
+                error = &mut reading => return End::Broken(error),
+                end = self.step(&mut sink, &mut answers) => if let Some(end) = end { return end },
+            }
+        }
+    }
+
+    /// One write, or one item. Cancel safe: all state is in `self`, and changes after the only await.
+    async fn step(&mut self, sink: &mut D::Sink, answers: &mut mpsc::Receiver<Vec<u8>>) -> Option<End> {
+        let Some(flight) = &self.state.flight else {
+            return self.next_item(answers).await;
+        };
+        self.state.write_began.get_or_insert_with(Instant::now);
+        let taken = tokio::select! {
+            biased;
+            taken = sink.write_some(&flight.batch.frames[flight.written..]) => taken,
+            () = due(&mut self.flush_until) => return self.give_up_flight(),
+        };
+        self.state.write_began = None;
+        match taken {
+            Ok(len) => {
+                self.note_written(len);
+                None
+            }
+            Err(error) => Some(End::Broken(error.into())),
+        }
+    }
+
+    async fn next_item(&mut self, answers: &mut mpsc::Receiver<Vec<u8>>) -> Option<End> {
+        let item = tokio::select! {
+            Some(answer) = answers.recv() => {
+                Item::Batch(Batch { frames: answer, ..Batch::default() })
+            }
+            item = self.queue.recv() => match item {
+                Some(item) => item,
+                None => return Some(End::Closed),
+            },
+        };
+        let is_load = matches!(&item, Item::Batch(batch) if !batch.ends.is_empty());
+        match item {
+            Item::Batch(batch) if !(is_load && self.is_flush_over()) => {
+                self.state.flight = Some(Flight { batch, written: 0, sent: 0 });
+            }
+            item => self.refuse(item, UnsentCause::BackPressure),
+        }
+        None
+    }
+
+    fn is_flush_over(&self) -> bool {
+        self.flush_until.borrow().is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// Settles an item that cannot be sent, for `cause`.
+    fn refuse(&mut self, item: Item, cause: UnsentCause) {
+        match item {
+            Item::Batch(batch) => self.count_unsent(batch.ends.len() as u64, cause),
+            Item::Finish(reply) => {
+                self.state.recent.clear();
+                // A run that was given up no longer waits for its counts.
+                drop(reply.send(std::mem::take(&mut self.state.tally)));
+            }
+        }
+    }
+
+    fn count_unsent(&mut self, count: u64, cause: UnsentCause) {
+        if count > 0 {
+            *self.state.tally.unsent.entry(cause).or_insert(0) += count;
+            self.gate.leave(count);
+            self.live.add_unsent(count);
+        }
+    }
+
+    fn note_written(&mut self, len: usize) {
+        let LinkState { flight: Some(flight), tally, recent, .. } = &mut self.state else { return };
+        flight.written += len;
+        let before = flight.sent;
+        while flight.batch.ends.get(flight.sent).is_some_and(|end| *end <= flight.written) {
+            *tally.sent_to.entry(flight.batch.to[flight.sent]).or_insert(0) += 1;
+            flight.sent += 1;
+        }
+        let count = (flight.sent - before) as u64;
+        if count > 0 {
+            let now = Instant::now();
+            recent.push_back((now, count));
+            while recent.front().is_some_and(|(at, _)| now.duration_since(*at) > UNREAD_WITHIN) {
+                recent.pop_front();
+            }
+            self.gate.leave(count);
+            self.live.add_sent(count);
+        }
+        if flight.written == flight.batch.frames.len() {
+            self.state.flight = None;
+        }
+    }
+
+    /// The flush deadline came while a batch was being written.
+    fn give_up_flight(&mut self) -> Option<End> {
+        let flight = self.state.flight.take()?;
+        let whole = flight.sent.checked_sub(1).map_or(0, |last| flight.batch.ends[last]);
+        self.count_unsent((flight.batch.ends.len() - flight.sent) as u64, UnsentCause::BackPressure);
+        if flight.written > whole {
+            return Some(End::Cut);
+        }
+        self.state.write_began = None;
+        None
+    }
+
+    /// The connection is gone: what was not written is not sent, and what was written last may not have been read. That
+    /// is everything written in the last [`UNREAD_WITHIN`] before the break, or, where a write was waiting for the
+    /// node, before that wait began: a node that had stopped reading then had not read that either.
+    fn note_break(&mut self) {
+        let from = self.state.write_began.take().unwrap_or_else(Instant::now);
+        let is_doubtful = |(at, _): &&(Instant, u64)| from.saturating_duration_since(*at) <= UNREAD_WITHIN;
+        self.state.tally.on_broken_connection +=
+            self.state.recent.iter().filter(is_doubtful).map(|(_, count)| count).sum::<u64>();
+        self.state.recent.clear();
+        self.state.tally.reconnects += 1;
+        if let Some(flight) = self.state.flight.take() {
+            self.count_unsent((flight.batch.ends.len() - flight.sent) as u64, UnsentCause::NotConnected);
+        }
+        while let Ok(item) = self.queue.try_recv() {
+            self.refuse(item, UnsentCause::NotConnected);
+        }
+    }
+}
+
+/// Waits until the moment that `flush_until` names, through all changes of it.
+async fn due(flush_until: &mut watch::Receiver<Option<Instant>>) {
+    loop {
+        let until = *flush_until.borrow_and_update();
+        let changed = match until {
+            Some(until) => tokio::select! {
+                () = sleep_until(until) => return,
+                changed = flush_until.changed() => changed,
+            },
+            None => flush_until.changed().await,
+        };
+        if changed.is_err() {
+            // The agent closes, which the queue says too.
+            return std::future::pending().await;
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What can go wrong between the stages, and whose fault it is. Messages read after "failed to".
+
+use std::path::PathBuf;
+
+/// Whose fault an error is; decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// The input cannot be used.
+    BadInput,
+    /// Our side failed.
+    Ours,
+    /// The provider or a node failed.
+    Provider,
+}
+
+/// A stage could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// The run directory could not be made or opened.
+    #[error("use the run directory `{}`", path.display())]
+    RunDirectory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is nothing to choose the newest from.
+    #[error("find a run below `{}`: start one with `tpsctl up` or `tpsctl scenario run`, or name `--runs-dir`", runs.display())]
+    NoRuns {
+        /// Where was looked.
+        runs: PathBuf,
+    },
+    /// A directory without a ledger.
+    #[error("open the run `{}`: it holds no ledger.json", path.display())]
+    NotARun {
+        /// Which.
+        path: PathBuf,
+    },
+    /// An artefact could not be written.
+    #[error("write `{}`", path.display())]
+    WriteArtefact {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// An artefact could not be read.
+    #[error("read `{}`", path.display())]
+    ReadArtefact {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A value could not be written as JSON.
+    #[error("encode `{}`", path.display())]
+    Encode {
+        /// For which file.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// An artefact is not what this version writes.
+    #[error("understand `{}`: it is damaged or of another version", path.display())]
+    Decode {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// The plan has faults.
+    #[error("plan the scenario")]
+    Plan {
+        /// All of them.
+        source: tpsctl_plan::PlanError,
+    },
+    /// Keys could not be made.
+    #[error("make the load accounts' keys")]
+    Keys {
+        /// Why.
+        source: tpsctl_workload::WorkloadError,
+    },
+    /// Genesis could not be written.
+    #[error("write genesis")]
+    Genesis {
+        /// Why.
+        source: tpsctl_genesis::GenesisError,
+    },
+    /// The network could not be made, kept or ended.
+    #[error("make or keep the network")]
+    Provider {
+        /// Why.
+        source: Box<tpsctl_provider::ProviderError>,
+    },
+    /// The injector failed.
+    #[error("inject")]
+    Agent {
+        /// Why.
+        source: Box<tpsctl_agent::AgentError>,
+    },
+    /// A node did not answer.
+    #[error("ask node `{node}`")]
+    Ask {
+        /// Which.
+        node: String,
+        /// Why.
+        source: Box<tpsctl_rpc::RpcError>,
+    },
+    /// The run's network is not up.
+    #[error("load run `{run}`: its network is not running; `tpsctl up` makes one")]
+    NotUp {
+        /// Which.
+        run: String,
+    },
+    /// A trial's load would not drain.
+    #[error("see the network idle within {} s after a trial: it keeps a backlog", timeout.as_secs_f64())]
+    NotIdle {
+        /// How long was waited.
+        timeout: std::time::Duration,
+    },
+    /// The follower and the scraper ended by themselves, or no producer answered.
+    #[error("go on observing: the observers ended")]
+    ObserversEnded,
+    /// The report could not be rendered.
+    #[error("render the report")]
+    Report {
+        /// Why.
+        source: tpsctl_report::ReportError,
+    },
+    /// Ctrl-C before there was anything to report.
+    #[error("go on: interrupted")]
+    Interrupted,
+}
+
+impl ControllerError {
+    /// Whose fault it is.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::NoRuns { .. } | Self::NotARun { .. } | Self::Plan { .. } | Self::NotUp { .. } => {
+                Category::BadInput
+            }
+            Self::Provider { .. } | Self::Ask { .. } => Category::Provider,
+            _ => Category::Ours,
+        }
+    }
+}
+
+impl From<tpsctl_provider::ProviderError> for ControllerError {
+    fn from(source: tpsctl_provider::ProviderError) -> Self {
+        Self::Provider { source: Box::new(source) }
+    }
+}
+
+impl From<tpsctl_agent::AgentError> for ControllerError {
+    fn from(source: tpsctl_agent::AgentError) -> Self {
+        Self::Agent { source: Box::new(source) }
+    }
+}
+
+impl From<tpsctl_report::ReportError> for ControllerError {
+    fn from(source: tpsctl_report::ReportError) -> Self {
+        Self::Report { source }
+    }
+}

@@ -1,0 +1,120 @@
+//! The run directory: every stage's value is written here as it is made, so that any stage can be looked at, rerun or
+//! reported from disk.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::error::ControllerError;
+
+/// One run's directory, `runs/<id>/`.
+#[derive(Debug, Clone)]
+pub struct RunDir {
+    root: PathBuf,
+    id: String,
+}
+
+impl RunDir {
+    /// Makes `runs/<id>/`; an existing one is an error.
+    pub fn create(runs: &Path, id: &str) -> Result<Self, ControllerError> {
+        fs::create_dir_all(runs)
+            .map_err(|source| ControllerError::RunDirectory { path: runs.to_owned(), source })?;
+        let root = runs.join(id);
+        fs::create_dir(&root)
+            .map_err(|source| ControllerError::RunDirectory { path: root.clone(), source })?;
+        let root =
+            root.canonicalize().map_err(|source| ControllerError::RunDirectory { path: root, source })?;
+        Ok(Self { root, id: id.to_owned() })
+    }
+
+    /// Opens an existing run: `which` is a path to its directory, or an id below `runs`; none means the newest.
+    pub fn open(runs: &Path, which: Option<&str>) -> Result<Self, ControllerError> {
+        let candidate = match which {
+            Some(which) if Path::new(which).join("ledger.json").is_file() => PathBuf::from(which),
+            Some(which) => runs.join(which),
+            None => newest(runs).ok_or_else(|| ControllerError::NoRuns { runs: runs.to_owned() })?,
+        };
+        if !candidate.join("ledger.json").is_file() {
+            return Err(ControllerError::NotARun { path: candidate });
+        }
+        let root = candidate
+            .canonicalize()
+            .map_err(|source| ControllerError::RunDirectory { path: candidate.clone(), source })?;
+        let id = root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Ok(Self { root, id })
+    }
+
+    /// All runs below `runs`, by id.
+    pub fn all(runs: &Path) -> Result<Vec<Self>, ControllerError> {
+        let fault = |source| ControllerError::RunDirectory { path: runs.to_owned(), source };
+        let mut found = Vec::new();
+        for entry in fs::read_dir(runs).map_err(fault)? {
+            let path = entry.map_err(fault)?.path();
+            if path.join("ledger.json").is_file() {
+                found.push(Self::open(runs, Some(&path.to_string_lossy()))?);
+            }
+        }
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(found)
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A path inside.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// The folder of a trial.
+    pub fn trial(&self, trial: u32) -> PathBuf {
+        self.root.join("trials").join(format!("{trial:02}"))
+    }
+
+    /// Writes a text file whole: to a temporary file beside it, then renamed, so that a reader never sees half of it.
+    pub fn write_text(path: &Path, text: &str) -> Result<(), ControllerError> {
+        let fault = |source| ControllerError::WriteArtefact { path: path.to_owned(), source };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(fault)?;
+        }
+        let partial = path.with_extension("partial");
+        fs::write(&partial, text).map_err(fault)?;
+        fs::rename(&partial, path).map_err(fault)
+    }
+
+    /// Writes `value` as pretty JSON.
+    pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), ControllerError> {
+        let mut text = serde_json::to_string_pretty(value)
+            .map_err(|source| ControllerError::Encode { path: path.to_owned(), source })?;
+        text.push('\n');
+        Self::write_text(path, &text)
+    }
+
+    /// Reads a JSON artefact.
+    pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ControllerError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| ControllerError::ReadArtefact { path: path.to_owned(), source })?;
+        serde_json::from_str(&text)
+            .map_err(|source| ControllerError::Decode { path: path.to_owned(), source })
+    }
+}
+
+/// The newest run directory: ids carry their time, so the greatest time part wins over all scenario names.
+fn newest(runs: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(runs).ok()?;
+    entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| path.join("ledger.json").is_file())
+        .max_by_key(|path| {
+            fs::metadata(path.join("ledger.json")).and_then(|meta| meta.created().or(meta.modified())).ok()
+        })
+}

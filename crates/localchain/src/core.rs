@@ -1,0 +1,57 @@
+//! The chain itself: events and the time in, effects out. No I/O, no clock, no threads.
+//!
+//! [`Node`] owns the state. What takes long is a [`Job`]: a value that somebody else runs, whose [`JobResult`] comes
+//! back as an event. Where to start reading: [`Node::handle`], then `node/blocks.rs` (what happens to a block),
+//! `node/chunks.rs` (chunks, witnesses, endorsements) and `node/produce.rs`.
+
+mod admission;
+mod assignment;
+mod chain;
+mod doomslug;
+mod genesis;
+mod job;
+mod message;
+mod node;
+mod pool;
+mod prepare;
+mod runtime;
+mod state;
+mod transfer;
+mod tree;
+mod types;
+mod view;
+mod witness;
+
+pub use admission::{Admitted, VerifiedTransaction, admit};
+pub use assignment::Assignment;
+pub use chain::BlockRef;
+pub use genesis::{Genesis, Limits, Settings, Timing, Validator};
+pub use job::{Job, JobResult};
+pub use message::{BlocksPage, Message, MessageError};
+pub use node::{Effect, Event, Node, Observation, ShardStats, Stats, To, Watched};
+pub use pool::Insertion;
+pub use state::{AccessKey, Account, ShardState};
+pub use transfer::InvalidTx;
+pub(crate) use transfer::gas_of as transfer_gas;
+pub use types::{
+    Approval, ApprovalBasis, Block, BlockChunk, BlockHeader, Chunk, ChunkBody, ChunkHeader, Endorsement,
+    SignedChunkHeader,
+};
+pub use view::{Snapshot, View};
+
+/// Frames of the private fields, for the shell.
+pub(crate) mod message_field {
+    pub(crate) use super::message::{FIELD_HELLO, private_field, private_frame};
+}
+
+/// The time, as the shell saw it when the event came.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// Since the node started; never goes back.
+    pub elapsed: std::time::Duration,
+    /// Wall clock, nanoseconds since the Unix epoch.
+    pub unix_ns: u64,
+}
+
+#[cfg(test)]
+mod tests;

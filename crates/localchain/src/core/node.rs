@@ -1,0 +1,442 @@
+//! The node: one owner of all state, fed with events.
+
+mod blocks;
+mod chunks;
+mod produce;
+mod sync;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey};
+
+use self::{blocks::Processing, chunks::ChunkStore, sync::Sync};
+use super::{
+    Assignment, Block, BlockRef, Job, JobResult, Message, Now, Settings, VerifiedTransaction, View,
+    chain::Chain,
+    doomslug::Doomslug,
+    job::Finished,
+    pool::Pool,
+    runtime::{Step, TxName},
+    types::ArcBlock,
+};
+
+/// Something happened.
+#[derive(Debug)]
+pub enum Event {
+    /// Time passed; see [`Node::next_deadline`].
+    Tick,
+    /// Transactions for pools. Those of shards that the node does not produce are ignored.
+    Transactions(Vec<Arc<VerifiedTransaction>>),
+    /// A peer said something.
+    Peer {
+        /// Its key.
+        from: PublicKey,
+        /// What.
+        message: Message,
+    },
+    /// A connection to a node was made.
+    PeerUp {
+        /// Its key.
+        peer: PublicKey,
+        /// Its head.
+        height: u64,
+    },
+    /// A job is done.
+    Job(JobResult),
+    /// Somebody wants to know what becomes of a transaction; see [`Node::watched`].
+    Watch {
+        /// Its signer.
+        signer: AccountId,
+        /// Its nonce.
+        nonce: u64,
+    },
+}
+
+/// To whom a message goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum To {
+    /// Every connected node.
+    All,
+    /// The node of a validator.
+    Validator(AccountId),
+    /// A node by its key.
+    Peer(PublicKey),
+}
+
+/// What the shell is to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Send.
+    Send {
+        /// To whom.
+        to: To,
+        /// What.
+        message: Message,
+    },
+    /// Run, and bring the result back.
+    Run(Job),
+    /// Stop: the peers no longer have the blocks that this node lacks.
+    TooFarBehind {
+        /// The first block lacking.
+        needed: u64,
+        /// The first that a peer has.
+        earliest: u64,
+    },
+}
+
+/// Numbers of a shard since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShardStats {
+    /// Blocks without a new chunk.
+    pub skipped: u64,
+    /// Transactions in chunks that this node produced, included or not.
+    pub chunk_transactions: u64,
+    /// Chunks that this node left out of its blocks for want of the chunk.
+    pub excluded_unavailable: u64,
+    /// And for want of endorsements.
+    pub excluded_endorsement: u64,
+    /// What ended the preparation of chunks, by neard's names.
+    pub limited_by: BTreeMap<&'static str, u64>,
+    /// Transactions in the pool; none where the node has no pool.
+    pub pool_entries: Option<u64>,
+    /// Their bytes.
+    pub pool_bytes: u64,
+    /// Delayed receipts at the head; none where the shard is not tracked.
+    pub delayed: Option<u64>,
+}
+
+/// Numbers of the node since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Head.
+    pub head_height: u64,
+    /// Last final block.
+    pub final_height: u64,
+    /// Gas that new chunks of accepted blocks report.
+    pub gas_used: u64,
+    /// Transactions looked at when chunks were applied or re-executed.
+    pub transactions: u64,
+    /// And converted to receipts.
+    pub converted: u64,
+    /// Blocks made.
+    pub blocks_made: u64,
+    /// Witnesses that did not hold.
+    pub invalid_witnesses: u64,
+    /// Transactions that a full pool dropped. neard has no such number.
+    pub pool_dropped: u64,
+    /// Whether the node is behind.
+    pub is_syncing: bool,
+    /// By shard index.
+    pub shards: Vec<ShardStats>,
+}
+
+/// Transactions that one preparation threw away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observation {
+    /// Shard index.
+    pub shard: usize,
+    /// neard's name of the reason.
+    pub reason: &'static str,
+    /// How many.
+    pub rejected: u64,
+}
+
+/// What is known of a watched transaction. A place is height and hash of a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// Where it was converted to a receipt.
+    pub converted: Option<(u64, CryptoHash)>,
+    /// Where it was included in vain.
+    pub failed: Option<(u64, CryptoHash)>,
+    /// Where its receipt was executed, and whether with success.
+    pub executed: Option<(u64, CryptoHash, bool)>,
+}
+
+struct Me {
+    account: AccountId,
+    index: usize,
+    key: KeyPair,
+}
+
+/// Watches end after this.
+const WATCH_TIME: Duration = Duration::from_mins(1);
+const WATCHES_MAX: usize = 10_000;
+
+/// A node without I/O and without a clock.
+pub struct Node {
+    settings: Settings,
+    assignment: Assignment,
+    me: Option<Me>,
+    /// Shards whose state is kept, by index.
+    tracked: Vec<bool>,
+    chain: Chain,
+    doomslug: Doomslug,
+    pools: BTreeMap<usize, Pool>,
+    chunks: ChunkStore,
+    processing: BTreeMap<CryptoHash, Processing>,
+    /// Blocks whose parent is not accepted yet, by parent.
+    orphans: BTreeMap<CryptoHash, Vec<ArcBlock>>,
+    /// Blocks whose parent has just been accepted.
+    unblocked: VecDeque<ArcBlock>,
+    sync: Sync,
+    /// The height that this node can make a block for, the parent, and since when.
+    ready_since: Option<(u64, CryptoHash, Duration)>,
+    largest_made: u64,
+    watches: BTreeMap<TxName, (Duration, Watched)>,
+    watch_names: Arc<BTreeSet<TxName>>,
+    stats: Stats,
+    observations: Vec<Observation>,
+    view: Arc<View>,
+    is_view_new: bool,
+    effects: Vec<Effect>,
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node").field("me", &self.me.as_ref().map(|me| &me.account)).finish_non_exhaustive()
+    }
+}
+
+impl Node {
+    /// A node at genesis, at time zero.
+    pub fn new(settings: Settings) -> Self {
+        let genesis = &settings.genesis;
+        let seed = genesis.block().hash();
+        let ids = genesis.layout.shard_ids();
+        let assignment = Assignment::new(&genesis.validators, ids, genesis.mandates_per_shard, seed);
+        let me = settings.validator.clone().and_then(|(account, key)| {
+            let index = assignment.index_of(&account)?;
+            let is_ours = assignment.validators()[index].public_key == key.public();
+            is_ours.then_some(Me { account, index, key })
+        });
+        let produces =
+            |shard: usize| me.as_ref().is_some_and(|me| assignment.producers(shard).contains(&me.index));
+        let tracked: Vec<bool> =
+            (0..ids.len()).map(|shard| settings.tracked[shard] || produces(shard)).collect();
+        let pool = |shard| (shard, Pool::new(settings.limits.pool_bytes));
+        let pools: BTreeMap<usize, Pool> =
+            (0..ids.len()).filter(|shard| produces(*shard)).map(pool).collect();
+        let chain = Chain::new(genesis, &tracked);
+        let head = Arc::clone(chain.head());
+        let stats = Stats { shards: vec![ShardStats::default(); ids.len()], ..Stats::default() };
+        let view = Arc::new(Self::make_view(&settings, &chain, &assignment, &pools, false));
+        let mut node = Self {
+            doomslug: Doomslug::new(settings.timing, head.height(), head.hash()),
+            chunks: ChunkStore::default(),
+            processing: BTreeMap::new(),
+            orphans: BTreeMap::new(),
+            unblocked: VecDeque::new(),
+            sync: Sync::new(),
+            ready_since: None,
+            largest_made: head.height(),
+            watches: BTreeMap::new(),
+            watch_names: Arc::default(),
+            observations: Vec::new(),
+            is_view_new: true,
+            effects: Vec::new(),
+            settings,
+            assignment,
+            me,
+            tracked,
+            chain,
+            pools,
+            stats,
+            view,
+        };
+        node.start_chunks();
+        node.refresh_stats();
+        node
+    }
+
+    /// Takes an event and says what is to be done.
+    pub fn handle(&mut self, event: Event, now: Now) -> Vec<Effect> {
+        match event {
+            Event::Tick => {}
+            Event::Transactions(transactions) => self.add_transactions(transactions),
+            Event::Peer { from, message } => self.on_message(from, message, now),
+            Event::PeerUp { peer, height } => self.heard(peer, height),
+            Event::Job(JobResult(finished)) => self.on_finished(finished, now),
+            Event::Watch { signer, nonce } => self.watch((signer, nonce), now),
+        }
+        while let Some(block) = self.unblocked.pop_front() {
+            self.begin(&block, None, now);
+        }
+        self.poll(now);
+        self.refresh_stats();
+        std::mem::take(&mut self.effects)
+    }
+
+    fn on_message(&mut self, from: PublicKey, message: Message, now: Now) {
+        match message {
+            Message::Block(block) => self.on_block(&block, Some(from), now),
+            Message::Chunk(chunk) => self.on_chunk(&chunk, now),
+            Message::Witness(witness) => self.on_witness(witness),
+            Message::Endorsement(endorsement) => self.on_endorsement(&endorsement),
+            Message::Approval(approval) => self.on_approval(approval),
+            Message::Head { height } => self.heard(from, height),
+            Message::BlocksRequest { from_height } => {
+                let page = self.chain.page(from_height);
+                self.send(To::Peer(from), Message::Blocks(page));
+            }
+            Message::Blocks(page) => self.on_page(from, page, now),
+            Message::ChunkRequest { chunk_hash } => {
+                if let Some(chunk) = self.chunk(&chunk_hash) {
+                    self.send(To::Peer(from), Message::Chunk(chunk));
+                }
+            }
+            // Forwarded transactions go through admission, outside.
+            Message::Transactions(_) => {}
+        }
+    }
+
+    fn on_finished(&mut self, finished: Finished, now: Now) {
+        match finished {
+            Finished::Applied { block, shard, pre, outcome } => {
+                self.on_applied(block, shard, (pre, outcome), now);
+            }
+            Finished::Produced(produced) => self.on_produced(*produced, now),
+            Finished::Validated { chunk, verdict, counts } => {
+                self.stats.transactions += counts.0;
+                self.stats.converted += counts.1;
+                self.on_validated(chunk, verdict);
+            }
+        }
+    }
+
+    /// Everything that time alone brings about.
+    fn poll(&mut self, now: Now) {
+        let was_syncing = self.view.is_syncing;
+        self.poll_sync(now);
+        self.ask_for_missing(now);
+        if self.is_behind() {
+            // A node that is behind neither approves nor produces; its timers start anew with its next head.
+            self.ready_since = None;
+        } else {
+            self.poll_approvals(now);
+            self.make_block_if_due(now);
+        }
+        if was_syncing != self.is_behind() {
+            self.renew_view();
+        }
+    }
+
+    fn add_transactions(&mut self, transactions: Vec<Arc<VerifiedTransaction>>) {
+        for transaction in transactions {
+            let shard = self.settings.genesis.layout.index_of(&transaction.signed().transaction.signer_id);
+            if let Some(pool) = self.pools.get_mut(&shard) {
+                let insertion = pool.insert(transaction);
+                self.stats.pool_dropped += u64::from(insertion == super::Insertion::NoSpaceLeft);
+            }
+        }
+    }
+
+    fn send(&mut self, to: To, message: Message) {
+        self.effects.push(Effect::Send { to, message });
+    }
+
+    /// When the node wants to be woken at the latest.
+    pub fn next_deadline(&self) -> Duration {
+        let mut at = self.doomslug.next_deadline();
+        if let Some((target, _, since)) = self.ready_since {
+            at = at.min(since + self.doomslug.chunk_wait(target));
+        }
+        let retries = self.processing.values().filter(|own| !own.missing.is_empty()).map(|own| own.asked_at);
+        let retries = retries.chain(self.sync.asked_at());
+        retries.map(|asked| asked + self.settings.timing.retry_period).fold(at, Duration::min)
+    }
+
+    /// The picture of the chain, if it changed since the last call.
+    pub fn take_view(&mut self) -> Option<Arc<View>> {
+        std::mem::take(&mut self.is_view_new).then(|| Arc::clone(&self.view))
+    }
+
+    /// The picture of the chain.
+    pub fn view(&self) -> &Arc<View> {
+        &self.view
+    }
+
+    /// A block, if kept.
+    pub fn block(&self, at: BlockRef) -> Option<&Arc<Block>> {
+        self.chain.block(at)
+    }
+
+    /// What is kept of a block and the states after it.
+    pub fn snapshot(&self, at: BlockRef) -> Option<super::Snapshot> {
+        self.chain.snapshot(at)
+    }
+
+    /// The genesis block.
+    pub fn genesis_block(&self) -> &Arc<Block> {
+        self.chain.genesis()
+    }
+
+    /// Roles on this chain.
+    pub fn assignment(&self) -> &Assignment {
+        &self.assignment
+    }
+
+    /// The validator account that this node acts for.
+    pub fn account(&self) -> Option<&AccountId> {
+        self.me.as_ref().map(|me| &me.account)
+    }
+
+    /// Shards whose state the node keeps, by index.
+    pub fn tracked(&self) -> &[bool] {
+        &self.tracked
+    }
+
+    /// Numbers since the start.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Numbers of preparations since the last call.
+    pub fn take_observations(&mut self) -> Vec<Observation> {
+        std::mem::take(&mut self.observations)
+    }
+
+    /// What is known of a transaction that was watched with [`Event::Watch`].
+    pub fn watched(&self, signer: &AccountId, nonce: u64) -> Option<Watched> {
+        self.watches.get(&(signer.clone(), nonce)).map(|(_, watched)| *watched)
+    }
+
+    fn watch(&mut self, name: TxName, now: Now) {
+        self.watches.retain(|_, (since, _)| now.elapsed < *since + WATCH_TIME);
+        if self.watches.len() < WATCHES_MAX {
+            self.watches.entry(name).or_insert((now.elapsed, Watched::default()));
+        }
+        self.watch_names = Arc::new(self.watches.keys().cloned().collect());
+    }
+
+    fn note_steps(&mut self, block: &Block, steps: Vec<(TxName, Step)>) {
+        let place = (block.height(), block.hash());
+        for (name, step) in steps {
+            let Some((_, watched)) = self.watches.get_mut(&name) else { continue };
+            match step {
+                Step::Converted => watched.converted = Some(place),
+                Step::Failed => watched.failed = Some(place),
+                Step::Executed { is_success } => watched.executed = Some((place.0, place.1, is_success)),
+            }
+        }
+    }
+
+    fn refresh_stats(&mut self) {
+        let head = Arc::clone(self.chain.head());
+        self.stats.head_height = head.height();
+        self.stats.final_height = self.chain.final_height();
+        self.stats.is_syncing = self.view.is_syncing;
+        for (shard, pool) in &self.pools {
+            let own = &mut self.stats.shards[*shard];
+            own.pool_entries = Some(pool.len());
+            own.pool_bytes = pool.bytes();
+        }
+        let states = self.chain.get(&head.hash()).map_or(&[][..], |entry| &entry.shards);
+        for (own, entry) in self.stats.shards.iter_mut().zip(states) {
+            own.delayed = entry.as_ref().map(|entry| entry.state.delayed_count());
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! What happens to a block: checked against its parent, completed with bodies, applied, accepted, perhaps the head.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use tpsctl_near::{CryptoHash, PublicKey};
+
+use super::{Message, Node, Now, To};
+use crate::core::{
+    Approval, Assignment, Block, BlockRef, Job, Settings, View,
+    chain::{Chain, ChunkResult, Entry, HeadChange, ShardEntry, child_header},
+    job::Work,
+    pool::{Pool, TxKey},
+    runtime::{ApplyInput, Outcome},
+    state::ShardState,
+    types::{ArcBlock, ArcChunk, BlockChunk},
+};
+
+/// Blocks that may wait for their parents; a page of a peer that is caught up with has fewer.
+const ORPHANS_MAX: usize = 200;
+
+/// A block on its way to being accepted.
+#[derive(Debug)]
+pub(super) struct Processing {
+    block: ArcBlock,
+    chunks: Vec<Option<ArcChunk>>,
+    pub(super) missing: BTreeSet<CryptoHash>,
+    pub(super) asked_at: Duration,
+    shards: Vec<Option<ShardEntry>>,
+    /// Pool keys of other producers' transactions, by shard.
+    included: Vec<(usize, TxKey)>,
+    jobs: usize,
+}
+
+/// Why a block is not accepted, in words for the log.
+type Fault = &'static str;
+
+fn ensure(is_right: bool, fault: Fault) -> Result<(), Fault> {
+    if is_right { Ok(()) } else { Err(fault) }
+}
+
+impl Node {
+    pub(super) fn on_block(&mut self, block: &ArcBlock, from: Option<PublicKey>, now: Now) {
+        let (hash, height) = (block.hash(), block.height());
+        if let Some(peer) = from {
+            self.heard(peer, height);
+        }
+        let is_known = self.chain.get(&hash).is_some() || self.processing.contains_key(&hash);
+        if is_known || height <= self.chain.final_height() {
+            return;
+        }
+        if self.chain.get(&block.header.prev_hash).is_some() {
+            self.begin(block, from, now);
+            return;
+        }
+        let is_parent_coming = self.processing.contains_key(&block.header.prev_hash);
+        let is_orphan_known = self.orphans.values().flatten().any(|own| own.hash() == hash);
+        if !is_orphan_known && self.orphans.len() < ORPHANS_MAX {
+            self.orphans.entry(block.header.prev_hash).or_default().push(Arc::clone(block));
+        }
+        let is_orphan_parent =
+            self.orphans.values().flatten().any(|own| own.hash() == block.header.prev_hash);
+        if let (Some(peer), false, false) = (from, is_parent_coming, is_orphan_parent) {
+            self.ask_for_blocks(peer, now);
+        }
+    }
+
+    /// Starts on a block whose parent is accepted.
+    pub(super) fn begin(&mut self, block: &ArcBlock, from: Option<PublicKey>, now: Now) {
+        let hash = block.hash();
+        if self.processing.contains_key(&hash) || self.chain.get(&hash).is_some() {
+            return;
+        }
+        if let Err(fault) = self.check_block(block) {
+            tracing::warn!(height = block.height(), author = %block.header.author, fault, "refused a block");
+            return;
+        }
+        let mut processing = Processing {
+            block: Arc::clone(block),
+            chunks: vec![None; self.tracked.len()],
+            missing: BTreeSet::new(),
+            asked_at: now.elapsed,
+            shards: vec![None; self.tracked.len()],
+            included: Vec::new(),
+            jobs: 0,
+        };
+        for (shard, is_new) in block.header.chunk_mask.iter().enumerate() {
+            if *is_new {
+                let chunk_hash = block.header.chunks[shard].signed.header.hash();
+                processing.chunks[shard] = self.chunk(&chunk_hash);
+                if processing.chunks[shard].is_none() {
+                    processing.missing.insert(chunk_hash);
+                }
+            }
+        }
+        for chunk_hash in processing.missing.clone() {
+            let to = from.map_or(To::All, To::Peer);
+            self.send(to, Message::ChunkRequest { chunk_hash });
+        }
+        let is_complete = processing.missing.is_empty();
+        self.processing.insert(hash, processing);
+        if is_complete {
+            self.apply(hash, now);
+        }
+    }
+
+    fn check_block(&self, block: &Block) -> Result<(), Fault> {
+        let header = &block.header;
+        let parent = &self.chain.get(&header.prev_hash).ok_or("its parent is unknown")?.block;
+        let shards = self.tracked.len();
+        let validators = self.assignment.validators();
+        ensure(header.height > parent.height(), "its height does not rise")?;
+        ensure(header.timestamp_ns > parent.header.timestamp_ns, "its time does not rise")?;
+        let is_sized = [header.chunk_mask.len(), header.chunks.len(), header.endorsements.len()];
+        ensure(is_sized == [shards; 3], "it has another number of shards")?;
+        ensure(header.approvals.len() == validators.len(), "it has another number of validators")?;
+        let author = &validators[self.assignment.block_producer(header.height)];
+        ensure(author.account_id == header.author, "its author is not its height's")?;
+        ensure(
+            author.public_key.verify(&block.hash().0, &block.signature),
+            "it is not signed by its author",
+        )?;
+        let (epoch_id, next_epoch_id) = self.epoch_of(parent, header.height);
+        let expected = crate::core::BlockHeader { epoch_id, next_epoch_id, ..header.clone() };
+        ensure(*header == child_header(parent, expected), "its header does not follow from its parent")?;
+        self.check_approvals(block)?;
+        for shard in 0..shards {
+            self.check_block_chunk(block, parent, shard)?;
+        }
+        Ok(())
+    }
+
+    fn check_approvals(&self, block: &Block) -> Result<(), Fault> {
+        let header = &block.header;
+        let basis = Approval::basis_for(header.height, header.prev_height, header.prev_hash);
+        let message = Approval::message(basis, header.height);
+        let validators = self.assignment.validators();
+        let is_approved = |index: usize| {
+            let signature = header.approvals[index].as_ref();
+            signature.is_some_and(|own| validators[index].public_key.verify(&message.0, own))
+        };
+        ensure(self.assignment.is_approved(is_approved), "it lacks approvals")
+    }
+
+    fn check_block_chunk(&self, block: &Block, parent: &Block, shard: usize) -> Result<(), Fault> {
+        let own = &block.header.chunks[shard];
+        if !block.header.chunk_mask[shard] {
+            return ensure(*own == parent.header.chunks[shard], "a missed chunk is not the last one again");
+        }
+        ensure(own.height_included == block.height(), "a new chunk is said to be old")?;
+        let header = &own.signed.header;
+        ensure(header.prev_block_hash == parent.hash(), "a chunk builds on another block")?;
+        ensure(
+            header.shard_id == self.settings.genesis.layout.shard_ids()[shard],
+            "a chunk is another shard's",
+        )?;
+        ensure(header.height_created == parent.height() + 1, "a chunk is of another height")?;
+        let bitmap = &block.header.endorsements[shard];
+        let by = |index: usize| bitmap.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
+        let assigned = self.assignment.chunk_validators(header.height_created, shard);
+        ensure(Assignment::is_endorsed(&assigned, by), "a chunk lacks endorsements")?;
+        self.check_chunk_signature(own, shard)
+    }
+
+    fn check_chunk_signature(&self, chunk: &BlockChunk, shard: usize) -> Result<(), Fault> {
+        let header = &chunk.signed.header;
+        let producer = self.assignment.chunk_producer(header.height_created, shard);
+        let key = &self.assignment.validators()[producer].public_key;
+        ensure(key.verify(&header.hash().0, &chunk.signed.signature), "a chunk is not signed by its producer")
+    }
+
+    /// Epoch and next epoch of a block at `height` on `parent`. Epochs begin at fixed heights here.
+    pub(super) fn epoch_of(&self, parent: &Block, height: u64) -> (CryptoHash, CryptoHash) {
+        let genesis = &self.settings.genesis;
+        let number = |height: u64| height.saturating_sub(genesis.height + 1) / genesis.epoch_length.max(1);
+        if number(height) == number(parent.height()) {
+            (parent.header.epoch_id, parent.header.next_epoch_id)
+        } else {
+            (parent.header.next_epoch_id, parent.hash())
+        }
+    }
+
+    /// A body came that blocks may wait for.
+    pub(super) fn fill_missing(&mut self, chunk: &ArcChunk, now: Now) {
+        let hash = chunk.hash();
+        let mut complete = Vec::new();
+        for (block, processing) in &mut self.processing {
+            if !processing.missing.remove(&hash) {
+                continue;
+            }
+            for (shard, own) in processing.block.header.chunks.iter().enumerate() {
+                if processing.block.header.chunk_mask[shard] && own.signed.header.hash() == hash {
+                    processing.chunks[shard] = Some(Arc::clone(chunk));
+                }
+            }
+            if processing.missing.is_empty() {
+                complete.push(*block);
+            }
+        }
+        for block in complete {
+            self.apply(block, now);
+        }
+    }
+
+    pub(super) fn ask_for_missing(&mut self, now: Now) {
+        let mut asked = Vec::new();
+        for processing in self.processing.values_mut() {
+            let is_due = now.elapsed >= processing.asked_at + self.settings.timing.retry_period;
+            if !processing.missing.is_empty() && is_due {
+                processing.asked_at = now.elapsed;
+                asked.extend(processing.missing.iter().copied());
+            }
+        }
+        for chunk_hash in asked {
+            self.send(To::All, Message::ChunkRequest { chunk_hash });
+        }
+    }
+
+    /// Applies the new chunks of tracked shards: a job each.
+    fn apply(&mut self, hash: CryptoHash, now: Now) {
+        let Some(mut processing) = self.processing.remove(&hash) else { return };
+        match self.apply_jobs(&mut processing) {
+            Ok(jobs) if jobs.is_empty() => self.accept(processing, now),
+            Ok(jobs) => {
+                processing.jobs = jobs.len();
+                self.processing.insert(hash, processing);
+                for job in jobs {
+                    self.effects.push(super::Effect::Run(Job(job)));
+                }
+            }
+            Err(fault) => tracing::error!(height = processing.block.height(), fault, "cannot apply a block"),
+        }
+    }
+
+    fn apply_jobs(&self, processing: &mut Processing) -> Result<Vec<Work>, Fault> {
+        let header = &processing.block.header;
+        let parent = self.chain.get(&header.prev_hash).ok_or("its parent is gone")?;
+        let mut jobs = Vec::new();
+        for shard in (0..self.tracked.len()).filter(|shard| self.tracked[*shard]) {
+            let before = parent.shards[shard].as_ref().ok_or("the state before it is gone")?;
+            if !header.chunk_mask[shard] {
+                processing.shards[shard] = Some(before.clone());
+                continue;
+            }
+            let chunk = processing.chunks[shard].clone().ok_or("a body is missing")?;
+            ensure(chunk.header().prev_state_root == before.state.root(), "a chunk's state is not ours")?;
+            let incoming = self.chain.incoming(header, &processing.chunks, shard);
+            let input = ApplyInput {
+                layout: Arc::clone(&self.settings.genesis.layout),
+                shard,
+                height: header.height,
+                gas_price: header.gas_price,
+                gas_limit: self.settings.genesis.gas_limit,
+                incoming: incoming.ok_or("receipts that it applies are gone")?,
+                watch: Arc::clone(&self.watch_names),
+                wants_keys: self.pools.contains_key(&shard) && !self.chunks.is_own(&chunk.hash()),
+                chunk,
+            };
+            jobs.push(Work::Apply { block: processing.block.hash(), pre: Arc::clone(&before.state), input });
+        }
+        Ok(jobs)
+    }
+
+    pub(super) fn on_applied(
+        &mut self,
+        block: CryptoHash,
+        shard: usize,
+        (pre, outcome): (Arc<ShardState>, Option<Box<Outcome>>),
+        now: Now,
+    ) {
+        let Some(mut processing) = self.processing.remove(&block) else { return };
+        let Some(outcome) = outcome else {
+            tracing::error!(
+                height = processing.block.height(),
+                "cannot apply a block: the state is not whole"
+            );
+            return;
+        };
+        self.stats.transactions += outcome.transactions;
+        self.stats.converted += outcome.converted;
+        self.note_steps(&processing.block, outcome.steps);
+        processing.included.extend(outcome.keys.into_iter().map(|key| (shard, key)));
+        let result = ChunkResult {
+            pre,
+            gas_used: outcome.gas_used,
+            balance_burnt: outcome.balance_burnt,
+            outgoing: outcome.outgoing,
+            receipts_root: outcome.receipts_root,
+            touched: outcome.touched,
+        };
+        processing.shards[shard] =
+            Some(ShardEntry { state: Arc::new(outcome.post), result: Some(Arc::new(result)) });
+        processing.jobs -= 1;
+        if processing.jobs == 0 {
+            self.accept(processing, now);
+        } else {
+            self.processing.insert(block, processing);
+        }
+    }
+
+    fn accept(&mut self, processing: Processing, now: Now) {
+        let hash = processing.block.hash();
+        for (shard, key) in processing.included {
+            if let Some(pool) = self.pools.get_mut(&shard) {
+                pool.remove(key);
+            }
+        }
+        for (shard, chunk) in processing.chunks.iter().enumerate() {
+            if let (Some(chunk), Some(pool)) = (chunk, self.pools.get_mut(&shard)) {
+                for transaction in self.chunks.own(&chunk.hash()) {
+                    pool.remove(transaction.key());
+                }
+            }
+        }
+        let Processing { block, chunks, shards, .. } = processing;
+        let change = self.chain.insert(Entry { block, chunks, shards });
+        if let Some(change) = change {
+            self.on_new_head(&change, now);
+        }
+        self.unblocked.extend(self.orphans.remove(&hash).unwrap_or_default());
+    }
+
+    fn on_new_head(&mut self, change: &HeadChange, now: Now) {
+        for hash in &change.joined {
+            let Some(entry) = self.chain.get(hash) else { continue };
+            for (shard, is_new) in entry.block.header.chunk_mask.iter().enumerate() {
+                if *is_new {
+                    self.stats.gas_used += entry.block.header.chunks[shard].signed.header.prev_gas_used;
+                } else {
+                    self.stats.shards[shard].skipped += 1;
+                }
+            }
+        }
+        self.return_transactions(&change.left);
+        self.chain.prune(&self.settings.limits);
+        let head = Arc::clone(self.chain.head());
+        let final_height = self.chain.final_height();
+        self.doomslug.set_tip(now.elapsed, (head.height(), head.hash()), final_height);
+        self.chunks.forget_below(head.height());
+        let horizon = head.height().saturating_sub(1);
+        self.orphans.retain(|_, blocks| {
+            blocks.retain(|block| block.height() > horizon);
+            !blocks.is_empty()
+        });
+        self.ready_since = None;
+        self.sync.progressed(now);
+        self.renew_view();
+        self.start_validations();
+        if !self.is_behind() {
+            self.start_chunks();
+        }
+    }
+
+    /// Transactions of blocks that left the chain go back to the pools, where this node produced them.
+    fn return_transactions(&mut self, left: &[CryptoHash]) {
+        for hash in left {
+            let chunks = self.chain.get(hash).map(|entry| entry.chunks.clone()).unwrap_or_default();
+            for (shard, chunk) in chunks.into_iter().enumerate() {
+                let (Some(chunk), Some(pool)) = (chunk, self.pools.get_mut(&shard)) else { continue };
+                for transaction in self.chunks.own(&chunk.hash()) {
+                    pool.insert(Arc::clone(transaction));
+                }
+            }
+        }
+    }
+
+    pub(super) fn renew_view(&mut self) {
+        let is_behind = self.is_behind();
+        let view = Self::make_view(&self.settings, &self.chain, &self.assignment, &self.pools, is_behind);
+        self.view = Arc::new(view);
+        self.is_view_new = true;
+    }
+}
+
+/// The picture of the chain at its head.
+impl Node {
+    pub(super) fn make_view(
+        settings: &Settings,
+        chain: &Chain,
+        assignment: &Assignment,
+        pools: &std::collections::BTreeMap<usize, Pool>,
+        is_syncing: bool,
+    ) -> View {
+        let shards = settings.tracked.len();
+        let head = chain.head();
+        let empty = || crate::core::Snapshot { block: Arc::clone(head), states: vec![None; shards] };
+        let snapshot = |at| chain.snapshot(at).unwrap_or_else(empty);
+        let next = |shard| {
+            let producer = assignment.chunk_producer(head.height() + 2, shard);
+            assignment.validators()[producer].account_id.clone()
+        };
+        View {
+            head: snapshot(BlockRef::Head),
+            near_final: snapshot(BlockRef::NearFinal),
+            last_final: snapshot(BlockRef::Final),
+            layout: Arc::clone(&settings.genesis.layout),
+            gas_price: settings.genesis.gas_price,
+            is_syncing,
+            produces: (0..shards).map(|shard| pools.contains_key(&shard)).collect(),
+            next_producers: (0..shards).map(next).collect(),
+            known: Arc::clone(chain.known()),
+            validity_period: settings.genesis.validity_period,
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Chunks that no block has yet: bodies, witnesses, re-execution, endorsements.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use tpsctl_near::{CryptoHash, Signature};
+
+use super::{Effect, Message, Node, Now, To};
+use crate::core::{
+    Assignment, Endorsement, Job, VerifiedTransaction,
+    job::Work,
+    runtime::ApplyInput,
+    types::ArcChunk,
+    witness::{Basis, Fault, Validation, Witness},
+};
+
+/// Chunks this far above the head are not kept.
+const HEIGHTS_AHEAD_MAX: u64 = 1_000;
+/// Witnesses that may wait for a block or a body (nearcore's orphan_state_witness_pool_size).
+const WITNESSES_MAX: usize = 25;
+/// Transactions of own chunks are remembered this long, for blocks that leave the chain.
+const OWN_KEPT: u64 = 20;
+/// Endorsements go to the producers of so many heights (stateless_validation/chunk_validator/mod.rs:16).
+const PRODUCERS_AHEAD: u64 = 5;
+
+#[derive(Debug, Default)]
+pub(super) struct ChunkStore {
+    chunks: BTreeMap<CryptoHash, ArcChunk>,
+    /// The chunk of a shard on a block.
+    by_parent: BTreeMap<(CryptoHash, usize), CryptoHash>,
+    endorsements: BTreeMap<CryptoHash, (u64, BTreeMap<usize, Signature>)>,
+    witnesses: BTreeMap<CryptoHash, Arc<Witness>>,
+    /// Chunks whose validation began.
+    validated: BTreeMap<CryptoHash, u64>,
+    own: BTreeMap<CryptoHash, (u64, Vec<Arc<VerifiedTransaction>>)>,
+    /// Validators of heights and shards, dealt once.
+    assigned: BTreeMap<(u64, usize), Arc<BTreeMap<usize, u128>>>,
+}
+
+impl ChunkStore {
+    pub(super) fn is_own(&self, chunk: &CryptoHash) -> bool {
+        self.own.contains_key(chunk)
+    }
+
+    /// Transactions of a chunk that this node produced.
+    pub(super) fn own(&self, chunk: &CryptoHash) -> &[Arc<VerifiedTransaction>] {
+        self.own.get(chunk).map_or(&[], |(_, transactions)| transactions)
+    }
+
+    pub(super) fn remember_own(&mut self, chunk: &ArcChunk, transactions: Vec<Arc<VerifiedTransaction>>) {
+        self.own.insert(chunk.hash(), (chunk.header().height_created, transactions));
+    }
+
+    /// Forgets what only blocks below the next height could need.
+    pub(super) fn forget_below(&mut self, head_height: u64) {
+        self.chunks.retain(|_, chunk| chunk.header().height_created >= head_height);
+        let chunks = &self.chunks;
+        self.by_parent.retain(|_, hash| chunks.contains_key(hash));
+        self.endorsements.retain(|_, (height, _)| *height > head_height);
+        self.witnesses.retain(|_, witness| witness.signed.header.height_created > head_height);
+        self.validated.retain(|_, height| *height > head_height);
+        self.assigned.retain(|(height, _), _| *height > head_height);
+        self.own.retain(|_, (height, _)| *height + OWN_KEPT > head_height);
+    }
+}
+
+/// A shard's chunk on the head, as its block producer sees it.
+pub(super) enum Readiness {
+    Unavailable,
+    Unendorsed,
+    /// With the bitmap of its endorsements.
+    Ready(ArcChunk, Vec<u8>),
+}
+
+impl Node {
+    /// A chunk's body, from wherever it is.
+    pub(super) fn chunk(&self, hash: &CryptoHash) -> Option<ArcChunk> {
+        self.chunks.chunks.get(hash).or_else(|| self.chain.chunk(hash)).cloned()
+    }
+
+    pub(super) fn chunk_validators(&mut self, height: u64, shard: usize) -> Arc<BTreeMap<usize, u128>> {
+        let deal = || Arc::new(self.assignment.chunk_validators(height, shard));
+        Arc::clone(self.chunks.assigned.entry((height, shard)).or_insert_with(deal))
+    }
+
+    /// Keeps a body if its producer signed it. Those of old blocks are kept by the blocks that wait for them.
+    pub(super) fn keep_chunk(&mut self, chunk: &ArcChunk) -> bool {
+        let header = chunk.header();
+        let head = self.chain.head().height();
+        let is_near = header.height_created > self.chain.genesis().height()
+            && header.height_created <= head + HEIGHTS_AHEAD_MAX;
+        let Some(shard) = self.settings.genesis.layout.index_of_id(header.shard_id) else { return false };
+        if !is_near || self.chunks.chunks.contains_key(&chunk.hash()) {
+            return is_near;
+        }
+        let producer = self.assignment.chunk_producer(header.height_created, shard);
+        let key = &self.assignment.validators()[producer].public_key;
+        if !key.verify(&chunk.hash().0, &chunk.signed().signature) {
+            return false;
+        }
+        if header.height_created >= head {
+            self.chunks.by_parent.insert((header.prev_block_hash, shard), chunk.hash());
+            self.chunks.chunks.insert(chunk.hash(), Arc::clone(chunk));
+        }
+        true
+    }
+
+    pub(super) fn on_chunk(&mut self, chunk: &ArcChunk, now: Now) {
+        if self.keep_chunk(chunk) {
+            self.fill_missing(chunk, now);
+            self.start_validation(&chunk.hash());
+        }
+    }
+
+    pub(super) fn on_witness(&mut self, witness: Arc<Witness>) {
+        let header = &witness.signed.header;
+        let is_new = header.height_created > self.chain.head().height();
+        if self.me.is_none() || !is_new || self.chunks.witnesses.len() >= WITNESSES_MAX {
+            return;
+        }
+        let hash = header.hash();
+        self.chunks.witnesses.insert(hash, witness);
+        self.start_validation(&hash);
+    }
+
+    /// Witnesses that waited for the block that is now the head.
+    pub(super) fn start_validations(&mut self) {
+        let waiting: Vec<CryptoHash> = self.chunks.witnesses.keys().copied().collect();
+        for hash in waiting {
+            self.start_validation(&hash);
+        }
+    }
+
+    /// Re-executes what a chunk claims, once its witness, its body and the block under it are there.
+    fn start_validation(&mut self, hash: &CryptoHash) {
+        let Some(witness) = self.chunks.witnesses.get(hash).cloned() else { return };
+        let Some(chunk) = self.chunks.chunks.get(hash).cloned() else { return };
+        let Some(me) = self.me.as_ref().map(|me| me.index) else { return };
+        let (height, parent) = (chunk.header().height_created, chunk.header().prev_block_hash);
+        let Some(shard) = self.settings.genesis.layout.index_of_id(chunk.header().shard_id) else { return };
+        // Only chunks on the head can still be included.
+        if parent != self.chain.head().hash() || self.chunks.validated.contains_key(hash) {
+            return;
+        }
+        self.chunks.witnesses.remove(hash);
+        if !self.chunk_validators(height, shard).contains_key(&me) {
+            return;
+        }
+        let Some(basis) = self.basis(&parent, shard) else {
+            tracing::warn!(height, shard, "cannot validate a chunk: what it builds on is gone");
+            return;
+        };
+        self.chunks.validated.insert(*hash, height);
+        let validation = Box::new(Validation { witness, chunk, basis });
+        self.effects.push(Effect::Run(Job(Work::Validate(validation))));
+    }
+
+    /// What a chunk on `parent` is checked against.
+    fn basis(&self, parent: &CryptoHash, shard: usize) -> Option<Basis> {
+        let tip = self.chain.get(parent)?;
+        let last = &tip.block.header.chunks[shard];
+        if last.height_included == self.chain.genesis().height() {
+            return Some(Basis::Genesis(last.signed.header.prev_state_root));
+        }
+        if let Some(entry) = &tip.shards[shard] {
+            return Some(Basis::Known(entry.clone()));
+        }
+        let source = self.chain.last_with_chunk(parent, shard)?;
+        let header = &source.block.header;
+        let input = ApplyInput {
+            layout: Arc::clone(&self.settings.genesis.layout),
+            shard,
+            height: header.height,
+            gas_price: header.gas_price,
+            gas_limit: self.settings.genesis.gas_limit,
+            chunk: source.chunks[shard].clone()?,
+            incoming: self.chain.incoming(header, &source.chunks, shard)?,
+            watch: Arc::new(BTreeSet::new()),
+            wants_keys: false,
+        };
+        Some(Basis::Execute { pre_root: last.signed.header.prev_state_root, input })
+    }
+
+    pub(super) fn on_validated(&mut self, hash: CryptoHash, verdict: Result<(), Fault>) {
+        let Some(chunk) = self.chunks.chunks.get(&hash).cloned() else { return };
+        if let Err(fault) = verdict {
+            self.stats.invalid_witnesses += 1;
+            let (shard_id, height) = (chunk.header().shard_id, chunk.header().height_created);
+            tracing::warn!(shard_id, height, %fault, "did not endorse a chunk");
+            return;
+        }
+        self.endorse(&chunk);
+    }
+
+    /// Signs an endorsement and sends it to the next block producers.
+    pub(super) fn endorse(&mut self, chunk: &ArcChunk) {
+        let Some(me) = &self.me else { return };
+        let endorsement = Endorsement {
+            chunk_hash: chunk.hash(),
+            shard_id: chunk.header().shard_id,
+            height_created: chunk.header().height_created,
+            validator: me.index as u32,
+            signature: me.key.sign(&Endorsement::message(chunk.hash()).0),
+        };
+        let index = me.index;
+        let first = endorsement.height_created;
+        let producers: BTreeSet<usize> =
+            (first..first + PRODUCERS_AHEAD).map(|height| self.assignment.block_producer(height)).collect();
+        for producer in producers {
+            if producer == index {
+                self.keep_endorsement(&endorsement);
+            } else {
+                let account = self.assignment.validators()[producer].account_id.clone();
+                self.send(To::Validator(account), Message::Endorsement(endorsement.clone()));
+            }
+        }
+    }
+
+    pub(super) fn on_endorsement(&mut self, endorsement: &Endorsement) {
+        let height = endorsement.height_created;
+        let head = self.chain.head().height();
+        let Some(shard) = self.settings.genesis.layout.index_of_id(endorsement.shard_id) else { return };
+        if self.me.is_none() || height <= head || height > head + HEIGHTS_AHEAD_MAX {
+            return;
+        }
+        let validator = endorsement.validator as usize;
+        if !self.chunk_validators(height, shard).contains_key(&validator) {
+            return;
+        }
+        let key = &self.assignment.validators()[validator].public_key;
+        if key.verify(&Endorsement::message(endorsement.chunk_hash).0, &endorsement.signature) {
+            self.keep_endorsement(endorsement);
+        }
+    }
+
+    fn keep_endorsement(&mut self, endorsement: &Endorsement) {
+        let new = || (endorsement.height_created, BTreeMap::new());
+        let (_, all) = self.chunks.endorsements.entry(endorsement.chunk_hash).or_insert_with(new);
+        all.insert(endorsement.validator as usize, endorsement.signature);
+    }
+
+    /// Whether the shard's chunk on the head may go into a block.
+    pub(super) fn readiness(&mut self, shard: usize) -> Readiness {
+        let head = self.chain.head();
+        let (parent, height) = (head.hash(), head.height() + 1);
+        let chunk = self.chunks.by_parent.get(&(parent, shard));
+        let Some(chunk) = chunk.and_then(|hash| self.chunks.chunks.get(hash)).cloned() else {
+            return Readiness::Unavailable;
+        };
+        let assigned = self.chunk_validators(height, shard);
+        let none = BTreeMap::new();
+        let given = self.chunks.endorsements.get(&chunk.hash()).map_or(&none, |(_, given)| given);
+        if !Assignment::is_endorsed(&assigned, |index| given.contains_key(&index)) {
+            return Readiness::Unendorsed;
+        }
+        let mut bitmap = vec![0_u8; self.assignment.validators().len().div_ceil(8)];
+        for index in given.keys().filter(|index| assigned.contains_key(index)) {
+            bitmap[index / 8] |= 1 << (index % 8);
+        }
+        Readiness::Ready(chunk, bitmap)
+    }
+}

@@ -1,0 +1,81 @@
+//! A shard's state: its accounts and the receipts that wait.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use tpsctl_near::{AccountId, CryptoHash, PublicKey};
+
+use super::{
+    transfer::Receipt,
+    tree::{Incomplete, Tree, key_of},
+};
+
+/// A full-access key of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct AccessKey {
+    /// The key.
+    pub public_key: PublicKey,
+    /// The last nonce used.
+    pub nonce: u64,
+}
+
+/// An account.
+#[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Account {
+    /// Its id.
+    pub id: AccountId,
+    /// What it can spend, yocto.
+    pub amount: u128,
+    /// What it has staked, yocto.
+    pub locked: u128,
+    /// Bytes that neard would count for it.
+    pub storage_usage: u64,
+    /// Its full-access keys.
+    pub keys: Vec<AccessKey>,
+}
+
+/// Receipts that did not fit into the gas limit, oldest first.
+pub(crate) type Delayed = Arc<VecDeque<Receipt>>;
+
+/// The state of one shard after some block. Cheap to clone, never changes.
+#[derive(Debug, Clone)]
+pub struct ShardState {
+    tree: Tree,
+    delayed: Delayed,
+    root: CryptoHash,
+}
+
+impl ShardState {
+    pub(crate) fn new(tree: Tree, delayed: Delayed) -> Self {
+        let queue = if delayed.is_empty() { CryptoHash::default() } else { CryptoHash::of_borsh(&*delayed) };
+        let root = CryptoHash::of_borsh(&(tree.hash(), queue));
+        Self { tree, delayed, root }
+    }
+
+    /// Commits to accounts and waiting receipts.
+    pub fn root(&self) -> CryptoHash {
+        self.root
+    }
+
+    /// An account, if it exists. A state is never a witness outside a re-execution, so nothing is missing.
+    pub fn account(&self, id: &AccountId) -> Option<&Account> {
+        self.tree.get(&key_of(id)).ok().flatten()
+    }
+
+    pub(crate) fn look_up(&self, key: &super::tree::Key) -> Result<Option<&Account>, Incomplete> {
+        self.tree.get(key)
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub(crate) fn delayed(&self) -> &Delayed {
+        &self.delayed
+    }
+
+    /// Number of receipts that wait.
+    pub fn delayed_count(&self) -> u64 {
+        self.delayed.len() as u64
+    }
+}

@@ -1,0 +1,67 @@
+//! What admission and queries may know: a picture of the chain at its head that never changes.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tpsctl_near::{AccountId, CryptoHash, ShardLayout};
+
+use super::{Block, state::ShardState};
+
+/// A block with the states after it that the node has.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The block.
+    pub block: Arc<Block>,
+    /// States by shard index; none for shards that are not tracked.
+    pub states: Vec<Option<Arc<ShardState>>>,
+}
+
+/// The chain as seen from its head.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The head.
+    pub head: Snapshot,
+    /// The last block with another directly above it.
+    pub near_final: Snapshot,
+    /// The last final block.
+    pub last_final: Snapshot,
+    /// How accounts map to shards.
+    pub layout: Arc<ShardLayout>,
+    /// Yocto per gas.
+    pub gas_price: u128,
+    /// Whether the node is behind its peers.
+    pub is_syncing: bool,
+    /// For which shards the node produces chunks, by index.
+    pub produces: Vec<bool>,
+    /// Whom to forward transactions of a shard to, by index.
+    pub next_producers: Vec<AccountId>,
+    pub(crate) known: Arc<BTreeMap<CryptoHash, u64>>,
+    pub(crate) validity_period: u64,
+}
+
+impl View {
+    /// Whether a transaction on this base may go into the next chunk: on the chain, and within the validity period
+    /// (chain/chain/src/store/utils.rs:56-75).
+    pub fn is_valid_base(&self, base: &CryptoHash) -> bool {
+        is_valid_base(&self.known, base, self.head.block.height(), self.validity_period)
+    }
+
+    /// The index of an account's shard.
+    pub fn shard_of(&self, account: &AccountId) -> usize {
+        self.layout.index_of(account)
+    }
+
+    /// The state at the head of the shard of `account`, if tracked.
+    pub fn state_of(&self, account: &AccountId) -> Option<&Arc<ShardState>> {
+        self.head.states.get(self.shard_of(account))?.as_ref()
+    }
+}
+
+/// Whether `base` is known and at most `validity_period` below `height`.
+pub(crate) fn is_valid_base(
+    known: &BTreeMap<CryptoHash, u64>,
+    base: &CryptoHash,
+    height: u64,
+    validity_period: u64,
+) -> bool {
+    known.get(base).is_some_and(|own| height <= own.saturating_add(validity_period))
+}

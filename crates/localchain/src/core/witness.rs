@@ -1,0 +1,146 @@
+//! State witnesses: what lets a validator without a shard's state re-execute the shard's previous chunk and check what
+//! the new chunk claims of it. Transactions and receipts are not repeated in it: every node gets every chunk's body.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use tpsctl_near::{CryptoHash, SignedTransaction};
+
+use super::{
+    admission::are_signed,
+    chain::{ChunkResult, ShardEntry},
+    runtime::{ApplyInput, apply},
+    state::ShardState,
+    transfer::Receipt,
+    tree::Tree,
+    types::{ArcChunk, SignedChunkHeader, read_list},
+};
+
+/// A witness of one chunk.
+#[derive(Debug, Clone, BorshSerialize, BorshDeserialize)]
+pub struct Witness {
+    /// The chunk that it is for.
+    pub(crate) signed: SignedChunkHeader,
+    /// The touched part of the state before the shard's previous chunk.
+    tree: Tree,
+    /// Receipts that waited then.
+    delayed: VecDeque<Receipt>,
+}
+
+impl Witness {
+    pub(crate) fn new(signed: SignedChunkHeader, result: Option<&ChunkResult>) -> Self {
+        let (tree, delayed) = result.map_or_else(Default::default, |result| {
+            (result.pre.tree().prune(&result.touched), VecDeque::clone(result.pre.delayed()))
+        });
+        Self { signed, tree, delayed }
+    }
+}
+
+/// What a validator checks a chunk against.
+#[derive(Debug, Clone)]
+pub(crate) enum Basis {
+    /// The shard has had no chunk: its state is still this.
+    Genesis(CryptoHash),
+    /// This node tracks the shard and knows the results itself.
+    Known(ShardEntry),
+    /// The previous chunk is executed again on the witness, whose root must be this.
+    Execute { pre_root: CryptoHash, input: ApplyInput },
+}
+
+/// All that a validation depends on.
+#[derive(Debug, Clone)]
+pub(crate) struct Validation {
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) chunk: ArcChunk,
+    pub(crate) basis: Basis,
+}
+
+/// Why a chunk is not endorsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error("the witness is of another state")]
+    PreState,
+    #[error("the witness lacks a part of the state")]
+    Incomplete,
+    #[error("the state root is wrong")]
+    StateRoot,
+    #[error("gas or burnt balance is wrong")]
+    Gas,
+    #[error("the receipts are wrong")]
+    Receipts,
+    #[error("the delayed queue is wrong")]
+    Delayed,
+    #[error("a transaction is garbage or not signed by its key")]
+    Transaction,
+}
+
+impl Validation {
+    /// The verdict, and how many transactions were executed again and converted.
+    pub(crate) fn run(&self) -> (Result<(), Fault>, (u64, u64)) {
+        let mut counts = (0, 0);
+        let verdict = self.check_results(&mut counts).and_then(|()| self.check_transactions());
+        (verdict, counts)
+    }
+
+    fn check_transactions(&self) -> Result<(), Fault> {
+        let bytes = &self.chunk.body().transactions;
+        let transactions: Vec<SignedTransaction> = read_list(bytes).ok_or(Fault::Transaction)?;
+        let all: Vec<&SignedTransaction> = transactions.iter().collect();
+        if are_signed(&all).into_iter().all(|is_signed| is_signed) { Ok(()) } else { Err(Fault::Transaction) }
+    }
+
+    fn check_results(&self, counts: &mut (u64, u64)) -> Result<(), Fault> {
+        match &self.basis {
+            Basis::Genesis(root) => {
+                if self.chunk.header().prev_state_root != *root {
+                    return Err(Fault::StateRoot);
+                }
+                let is_empty = self.chunk.body().receipts.iter().all(Vec::is_empty);
+                self.check_gas(0, 0)?;
+                if is_empty { Ok(()) } else { Err(Fault::Receipts) }
+            }
+            Basis::Known(entry) => {
+                self.check_state(&entry.state)?;
+                let result = entry.result.as_deref();
+                self.check_gas(
+                    result.map_or(0, |own| own.gas_used),
+                    result.map_or(0, |own| own.balance_burnt),
+                )?;
+                match result {
+                    Some(result) => self.check_receipts(result.receipts_root),
+                    None => Ok(()),
+                }
+            }
+            Basis::Execute { pre_root, input } => {
+                let witness = &self.witness;
+                let pre = ShardState::new(witness.tree.clone(), Arc::new(witness.delayed.clone()));
+                if pre.root() != *pre_root {
+                    return Err(Fault::PreState);
+                }
+                let outcome = apply(&pre, input).map_err(|_| Fault::Incomplete)?;
+                *counts = (outcome.transactions, outcome.converted);
+                self.check_state(&outcome.post)?;
+                self.check_gas(outcome.gas_used, outcome.balance_burnt)?;
+                self.check_receipts(outcome.receipts_root)
+            }
+        }
+    }
+
+    fn check_state(&self, state: &ShardState) -> Result<(), Fault> {
+        let header = self.chunk.header();
+        if header.prev_state_root != state.root() {
+            return Err(Fault::StateRoot);
+        }
+        if header.delayed_count == state.delayed_count() { Ok(()) } else { Err(Fault::Delayed) }
+    }
+
+    fn check_gas(&self, gas_used: u64, balance_burnt: u128) -> Result<(), Fault> {
+        let header = self.chunk.header();
+        let is_right = header.prev_gas_used == gas_used && header.prev_balance_burnt == balance_burnt;
+        if is_right { Ok(()) } else { Err(Fault::Gas) }
+    }
+
+    fn check_receipts(&self, receipts_root: CryptoHash) -> Result<(), Fault> {
+        if self.chunk.header().receipts_root == receipts_root { Ok(()) } else { Err(Fault::Receipts) }
+    }
+}

@@ -1,0 +1,130 @@
+//! The process around the core: files, sockets, HTTP, threads, time.
+//!
+//! Tasks, all owned by [`run`] and joined before it returns: the driver (owns the core), the network (listener, dialer
+//! and every connection), the HTTP server. Cancelling the token ends them.
+
+mod admission;
+mod clock;
+mod connection;
+mod driver;
+mod home;
+mod http;
+mod json;
+mod metrics;
+mod network;
+mod peers;
+mod rpc;
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tpsctl_near::files::FileError;
+
+use self::{
+    admission::Admission, connection::Context, driver::Driver, metrics::Metrics, network::Network,
+    peers::Peers, rpc::Rpc,
+};
+use crate::core::Node;
+
+/// What a node is started with.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// The home directory: genesis.json, config.json, epoch_configs/, node_key.json, perhaps validator_key.json.
+    pub home: PathBuf,
+}
+
+/// The node could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// A file of the home directory cannot be read; the source names it.
+    #[error("read the home directory")]
+    ReadHome(#[source] std::io::Error),
+    /// A file of the home directory is not what it should be.
+    #[error("read `{path}`")]
+    Parse {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: FileError,
+    },
+    /// Genesis names nobody who could make blocks.
+    #[error("start a chain without validators: `{0}` names none")]
+    NoValidators(PathBuf),
+    /// An address is taken or not ours.
+    #[error("listen on {addr} for {what}")]
+    Listen {
+        /// Which.
+        addr: SocketAddr,
+        /// For what.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The node has been away for longer than its peers keep blocks.
+    #[error(
+        "catch up: block {needed} is needed, but peers keep blocks only from {earliest} on; restart the whole network"
+    )]
+    TooFarBehind {
+        /// The first block lacking.
+        needed: u64,
+        /// The first that a peer has.
+        earliest: u64,
+    },
+    /// Our own mistake: a task ended that should not.
+    #[error("go on: a task of the node ended by a fault of its own")]
+    Task(#[source] tokio::task::JoinError),
+    /// The HTTP server failed.
+    #[error("serve HTTP")]
+    Http(#[source] std::io::Error),
+}
+
+async fn listen(addr: SocketAddr, what: &'static str) -> Result<TcpListener, NodeError> {
+    TcpListener::bind(addr).await.map_err(|source| NodeError::Listen { addr, what, source })
+}
+
+/// Runs a node until `cancel` or a fault that it cannot survive.
+pub async fn run(options: RunOptions, cancel: CancellationToken) -> Result<(), NodeError> {
+    let home = home::Home::read(&options.home)?;
+    let network_listener = listen(home.network_addr, "peers").await?;
+    let rpc_listener = match home.rpc_addr {
+        Some(addr) => Some(listen(addr, "JSON-RPC").await?),
+        None => None,
+    };
+    let node = Node::new(home.settings.clone());
+    let metrics = Arc::new(Metrics::new(&home.settings.genesis));
+    let peers = Arc::new(Peers::new(Arc::clone(&metrics)));
+    let (view_sender, view) = watch::channel(Arc::clone(node.view()));
+    let (driver, inputs) = Driver::new(node, Arc::clone(&peers), Arc::clone(&metrics), view_sender);
+    let admission =
+        Arc::new(Admission::new(view.clone(), inputs.clone(), Arc::clone(&peers), Arc::clone(&metrics)));
+    let rpc = Rpc::new(&home, view.clone(), inputs.clone(), Arc::clone(&admission), cancel.clone());
+    let context = Context::new(&home, view, inputs, admission, peers);
+    tracing::info!(
+        chain_id = home.settings.genesis.chain_id,
+        account = home.settings.validator.as_ref().map(|(account, _)| tracing::field::display(account)),
+        network = %home.network_addr,
+        "the embedded node starts"
+    );
+    let mut tasks: JoinSet<Result<(), NodeError>> = JoinSet::new();
+    // A child token: a fault of one task ends the others without ending whoever called.
+    let cancel = cancel.child_token();
+    tasks.spawn(driver.run(cancel.clone()));
+    let network = Network::new(context, &home);
+    tasks.spawn(network.run(network_listener, cancel.clone()));
+    if let Some(listener) = rpc_listener {
+        tasks.spawn(http::serve(listener, Arc::new(rpc), metrics, cancel.clone()));
+    }
+    let mut outcome = Ok(());
+    while let Some(ended) = tasks.join_next().await {
+        cancel.cancel();
+        let ended = ended.map_err(NodeError::Task).flatten();
+        if outcome.is_ok() {
+            outcome = ended;
+        }
+    }
+    tracing::info!("the embedded node ended");
+    outcome
+}

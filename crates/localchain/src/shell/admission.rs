@@ -1,0 +1,110 @@
+//! The way of a transaction from a socket into a pool: decoded and checked on a blocking thread, then handed to the
+//! core, or forwarded to a producer of its shard. Whoever brought it waits, so load is held back by TCP alone.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use borsh::BorshDeserialize;
+use tokio::sync::{Semaphore, watch};
+use tpsctl_near::SignedTransaction;
+
+use super::{driver::Inputs, metrics::Metrics, peers::Peers};
+use crate::core::{Admitted, InvalidTx, Message, To, VerifiedTransaction, View, admit};
+
+/// Batches checked at once; blocks need the other threads.
+const THREADS: usize = 2;
+
+#[derive(Debug)]
+pub(super) struct Admission {
+    view: watch::Receiver<Arc<View>>,
+    inputs: Inputs,
+    peers: Arc<Peers>,
+    metrics: Arc<Metrics>,
+    threads: Semaphore,
+}
+
+/// Whether transactions for other nodes' pools are passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forwarding {
+    Allowed,
+    /// They were forwarded already.
+    Done,
+}
+
+/// Where one admitted transaction went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Route {
+    /// Into a pool here.
+    Pool,
+    /// To a producer of its shard.
+    Forwarded,
+    /// Nowhere: it is not for this node and was forwarded already.
+    Dropped,
+}
+
+impl Admission {
+    pub(super) fn new(
+        view: watch::Receiver<Arc<View>>,
+        inputs: Inputs,
+        peers: Arc<Peers>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { view, inputs, peers, metrics, threads: Semaphore::new(THREADS) }
+    }
+
+    /// Admits a batch of encoded transactions; garbage and what is invalid is dropped in silence, as neard does.
+    pub(super) async fn admit_encoded(&self, batch: Vec<Vec<u8>>, forwarding: Forwarding) {
+        let view = Arc::clone(&self.view.borrow());
+        let Ok(permit) = self.threads.acquire().await else { return };
+        let check = move || {
+            let decode = |bytes: &Vec<u8>| SignedTransaction::try_from_slice(bytes).ok();
+            let transactions: Vec<SignedTransaction> = batch.iter().filter_map(decode).collect();
+            admit(transactions, &view)
+        };
+        let Ok(admitted) = tokio::task::spawn_blocking(check).await else { return };
+        drop(permit);
+        self.route(admitted.into_iter().filter_map(Result::ok).collect(), forwarding).await;
+    }
+
+    /// Admits one transaction and says where it went, or why not.
+    pub(super) async fn admit_one(&self, transaction: SignedTransaction) -> Result<Route, InvalidTx> {
+        let admitted = self.check_one(transaction)?;
+        let routes = self.route(vec![admitted], Forwarding::Allowed).await;
+        Ok(routes.into_iter().next().unwrap_or(Route::Dropped))
+    }
+
+    /// Checks one transaction: one signature, so no thread is needed.
+    pub(super) fn check_one(&self, transaction: SignedTransaction) -> Admitted {
+        let view = Arc::clone(&self.view.borrow());
+        admit(vec![transaction], &view).pop().unwrap_or(Err(InvalidTx::Expired))
+    }
+
+    async fn route(&self, admitted: Vec<Arc<VerifiedTransaction>>, forwarding: Forwarding) -> Vec<Route> {
+        let view = Arc::clone(&self.view.borrow());
+        let mut own = Vec::with_capacity(admitted.len());
+        let mut others: BTreeMap<usize, Vec<Vec<u8>>> = BTreeMap::new();
+        let mut routes = Vec::with_capacity(admitted.len());
+        for transaction in admitted {
+            let shard = view.shard_of(&transaction.signed().transaction.signer_id);
+            if view.produces[shard] {
+                routes.push(Route::Pool);
+                own.push(transaction);
+            } else if forwarding == Forwarding::Allowed {
+                routes.push(Route::Forwarded);
+                others.entry(shard).or_default().extend(borsh::to_vec(transaction.signed()));
+            } else {
+                routes.push(Route::Dropped);
+            }
+        }
+        for (shard, transactions) in others {
+            let to = To::Validator(view.next_producers[shard].clone());
+            self.peers.send(&to, &Message::Transactions(transactions).frame().into());
+        }
+        if !own.is_empty() {
+            // As in neard this counts what a full pool then drops, too.
+            self.metrics.received_validator.add(own.len().cast_signed() as i64);
+            // The core ends only when the node does.
+            drop(self.inputs.transactions.send(own).await);
+        }
+        routes
+    }
+}

@@ -1,0 +1,178 @@
+//! The home directory, read once.
+
+use std::{
+    collections::BTreeMap,
+    io::BufReader,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use fs_err as fs;
+use tpsctl_near::{
+    AccountId, KeyPair, PublicKey, ShardLayout,
+    files::{
+        EpochConfigFile, FileError, GenesisConfigFile, KeyFile, NodeConfigFile, PeerAddr, Permission,
+        StateRecord, TrackedShardsFile, from_text, read_genesis,
+    },
+};
+
+use super::NodeError;
+use crate::core::{Genesis, Limits, Settings, Timing, Validator};
+
+const CONFIG: &str = "config.json";
+const EPOCH_CONFIGS: &str = "epoch_configs";
+
+/// All that the home directory says.
+#[derive(Debug)]
+pub(super) struct Home {
+    pub(super) settings: Settings,
+    pub(super) node_key: KeyPair,
+    pub(super) rpc_addr: Option<SocketAddr>,
+    pub(super) network_addr: SocketAddr,
+    /// Where others reach this node.
+    pub(super) public_addr: SocketAddr,
+    pub(super) boot_nodes: Vec<PeerAddr>,
+    pub(super) peers_max: usize,
+    pub(super) handshake_timeout: Duration,
+}
+
+fn read_file<T: serde::de::DeserializeOwned>(path: &Path, what: &'static str) -> Result<T, NodeError> {
+    let text = fs::read(path).map_err(NodeError::ReadHome)?;
+    from_text(what, &text).map_err(|source| NodeError::Parse { path: path.to_owned(), source })
+}
+
+impl Home {
+    pub(super) fn read(home: &Path) -> Result<Self, NodeError> {
+        let config: NodeConfigFile = read_file(&home.join(CONFIG), "config.json")?;
+        let node_key: KeyFile = read_file(&home.join(&config.node_key_file), "node_key.json")?;
+        let validator_path = home.join(&config.validator_key_file);
+        let validator = if validator_path.exists() {
+            Some(read_file::<KeyFile>(&validator_path, "validator_key.json")?)
+        } else {
+            None
+        };
+        let genesis = Arc::new(read_chain(home, &config)?);
+        let tracked = tracked_shards(&config.tracked_shards_config, &genesis.layout);
+        let consensus = &config.consensus;
+        let timing = Timing {
+            min_block_production_delay: consensus.min_block_production_delay,
+            max_block_production_delay: consensus.max_block_production_delay,
+            max_block_wait_delay: consensus.max_block_wait_delay,
+            chunk_wait_mult: (consensus.chunk_wait_mult.numerator(), consensus.chunk_wait_mult.denominator()),
+            retry_period: consensus.chunk_request_retry_period,
+        };
+        let limits = Limits {
+            pool_bytes: config.transaction_pool_size_limit,
+            prepare_time: config.produce_chunk_add_transactions_time_limit,
+            ..Limits::of_chain(&genesis)
+        };
+        let validator = validator.and_then(|file| Some((file.account_id?, file.key)));
+        let own_addr = config.network.public_addrs.iter().find(|own| own.id == node_key.key.public());
+        Ok(Self {
+            settings: Settings { genesis, timing, limits, validator, tracked },
+            node_key: node_key.key,
+            rpc_addr: config.rpc.map(|rpc| rpc.addr),
+            network_addr: config.network.addr,
+            public_addr: own_addr.map_or(config.network.addr, |own| own.addr),
+            boot_nodes: config.network.boot_nodes,
+            peers_max: config.network.max_num_peers as usize,
+            handshake_timeout: config.network.handshake_timeout,
+        })
+    }
+}
+
+/// Balances and keys as the records come, in any order.
+#[derive(Default)]
+struct Records {
+    accounts: Vec<(AccountId, u128, u128)>,
+    keys: Vec<(AccountId, PublicKey, u64)>,
+}
+
+impl Records {
+    fn add(&mut self, record: StateRecord) {
+        match record {
+            StateRecord::Account { account_id, account } => {
+                self.accounts.push((account_id, account.amount, account.locked));
+            }
+            // Keys with fewer rights cannot sign transfers.
+            StateRecord::AccessKey { account_id, public_key, access_key } => {
+                if access_key.permission == Permission::FullAccess {
+                    self.keys.push((account_id, public_key, access_key.nonce));
+                }
+            }
+        }
+    }
+}
+
+fn read_chain(home: &Path, config: &NodeConfigFile) -> Result<Genesis, NodeError> {
+    let path = home.join(&config.genesis_file);
+    let parse = |source| NodeError::Parse { path: path.clone(), source };
+    let file = fs::File::open(&path).map_err(NodeError::ReadHome)?;
+    let mut records = Records::default();
+    let file = read_genesis(BufReader::new(file), |record| records.add(record)).map_err(parse)?;
+    let mandates_per_shard = read_mandates(home, &file)?;
+    if file.validators.is_empty() {
+        return Err(NodeError::NoValidators(path));
+    }
+    let validator = |own: &tpsctl_near::files::ValidatorFile| Validator {
+        account_id: own.account_id.clone(),
+        public_key: own.public_key,
+        stake: own.amount,
+    };
+    let time_unix_ns: Result<u64, FileError> = file.genesis_time_unix_ns();
+    Ok(Genesis {
+        time_unix_ns: time_unix_ns.map_err(parse)?,
+        height: file.genesis_height,
+        gas_limit: file.gas_limit,
+        gas_price: file.min_gas_price,
+        epoch_length: file.epoch_length,
+        validity_period: file.transaction_validity_period,
+        total_supply: file.total_supply,
+        validators: file.validators.iter().map(validator).collect(),
+        mandates_per_shard,
+        states: Genesis::states_of(&file.shard_layout, records.accounts, records.keys),
+        layout: Arc::new(file.shard_layout),
+        chain_id: file.chain_id,
+    })
+}
+
+/// Mandates of a shard: from the epoch config of the highest version up to the genesis' one; from genesis where there
+/// is no epoch config (chain/epoch-manager/src/lib.rs:165-204).
+fn read_mandates(home: &Path, genesis: &GenesisConfigFile) -> Result<u64, NodeError> {
+    let folder = home.join(EPOCH_CONFIGS);
+    if !folder.exists() {
+        return Ok(genesis.target_validator_mandates_per_shard);
+    }
+    let mut versions: BTreeMap<u32, PathBuf> = BTreeMap::new();
+    for entry in fs::read_dir(&folder).map_err(NodeError::ReadHome)? {
+        let path = entry.map_err(NodeError::ReadHome)?.path();
+        if let Some(version) = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok()) {
+            versions.insert(version, path);
+        }
+    }
+    match versions.range(..=genesis.protocol_version).next_back() {
+        Some((_, path)) => {
+            let epoch: EpochConfigFile = read_file(path, "epoch config")?;
+            Ok(epoch.target_validator_mandates_per_shard)
+        }
+        None => Ok(genesis.target_validator_mandates_per_shard),
+    }
+}
+
+/// Shards to track by shard index, beside those that are produced. A schedule is not followed in time: every shard that
+/// it ever names is tracked.
+fn tracked_shards(config: &TrackedShardsFile, layout: &ShardLayout) -> Vec<bool> {
+    let is_tracked = |id: &u64| match config {
+        TrackedShardsFile::AllShards => true,
+        TrackedShardsFile::NoShards | TrackedShardsFile::ShadowValidator(_) => false,
+        TrackedShardsFile::Shards(uids) => {
+            let uid = format!("s{id}.v{}", layout.version());
+            uids.contains(&uid)
+        }
+        TrackedShardsFile::Schedule(turns) => turns.iter().flatten().any(|own| own == id),
+        TrackedShardsFile::Accounts(accounts) => accounts.iter().any(|own| layout.shard_of(own) == *id),
+    };
+    layout.shard_ids().iter().map(is_tracked).collect()
+}

@@ -1,0 +1,180 @@
+//! Nodes in this process, from copies of the fixture homes with ports of their own.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use fs_err as fs;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tpsctl_localchain::{NodeError, RunOptions, run};
+use tpsctl_near::{CryptoHash, KeyPair, PublicKey};
+
+/// Waits for anything end here.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/neard")
+}
+
+/// A recorded answer of neard.
+pub(crate) fn fixture(name: &str) -> Value {
+    let text = fs::read(testdata().join("rpc").join(name)).expect("fixture");
+    serde_json::from_slice(&text).expect("JSON")
+}
+
+pub(crate) struct Member {
+    pub(crate) rpc: SocketAddr,
+    pub(crate) p2p: SocketAddr,
+    pub(crate) home: PathBuf,
+    cancel: CancellationToken,
+}
+
+pub(crate) struct Cluster {
+    pub(crate) members: Vec<Member>,
+    tasks: JoinSet<(usize, Result<(), NodeError>)>,
+    folder: TempDir,
+    client: reqwest::Client,
+}
+
+fn free_addr() -> SocketAddr {
+    std::net::TcpListener::bind("[::1]:0").and_then(|listener| listener.local_addr()).expect("a free port")
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("folder");
+    for entry in fs::read_dir(from).expect("folder") {
+        let path = entry.expect("entry").path();
+        let target = to.join(path.file_name().expect("name"));
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).expect("copy");
+        }
+    }
+}
+
+/// Gives the copied home its own ports, and `boot` to dial.
+fn patch(home: &Path, (rpc, p2p): (SocketAddr, SocketAddr), boot: Option<&str>) -> String {
+    let path = home.join("config.json");
+    let mut config: Value = serde_json::from_slice(&fs::read(&path).expect("config")).expect("JSON");
+    let key: Value =
+        serde_json::from_slice(&fs::read(home.join("node_key.json")).expect("key")).expect("JSON");
+    let own = format!("{}@{p2p}", key["public_key"].as_str().expect("key"));
+    config["rpc"]["addr"] = json!(rpc.to_string());
+    config["network"]["addr"] = json!(p2p.to_string());
+    config["network"]["boot_nodes"] = json!(boot.unwrap_or(""));
+    config["network"]["public_addrs"] = json!([own]);
+    fs::write(&path, config.to_string()).expect("config");
+    own
+}
+
+impl Cluster {
+    /// Starts the nodes of these fixture homes; the others dial the first.
+    pub(crate) fn start(names: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut cluster = Self {
+            members: Vec::new(),
+            tasks: JoinSet::new(),
+            client: reqwest::Client::builder().timeout(PATIENCE).build().expect("client"),
+            folder,
+        };
+        let mut boot: Option<String> = None;
+        for name in names {
+            let home = cluster.folder.path().join(name);
+            copy(&testdata().join("home").join(name), &home);
+            let (rpc, p2p) = (free_addr(), free_addr());
+            let own = patch(&home, (rpc, p2p), boot.as_deref());
+            boot.get_or_insert(own);
+            cluster.members.push(Member { rpc, p2p, home, cancel: CancellationToken::new() });
+        }
+        for index in 0..names.len() {
+            cluster.start_member(index);
+        }
+        cluster
+    }
+
+    pub(crate) fn start_member(&mut self, index: usize) {
+        let member = &mut self.members[index];
+        member.cancel = CancellationToken::new();
+        let (options, cancel) = (RunOptions { home: member.home.clone() }, member.cancel.clone());
+        self.tasks.spawn(async move { (index, run(options, cancel).await) });
+    }
+
+    /// Ends one node and waits for it.
+    pub(crate) async fn stop_member(&mut self, index: usize) {
+        self.members[index].cancel.cancel();
+        let ended = tokio::time::timeout(PATIENCE, self.tasks.join_next()).await.expect("it ends in time");
+        let (ended, outcome) = ended.expect("a task").expect("no panic");
+        assert_eq!(ended, index);
+        outcome.expect("an ordinary end");
+    }
+
+    pub(crate) async fn stop(mut self) {
+        for index in 0..self.members.len() {
+            self.stop_member(index).await;
+        }
+    }
+
+    /// HTTP code and body of a JSON-RPC call.
+    pub(crate) async fn call(&self, index: usize, method: &str, params: Value) -> (u16, Value) {
+        self.post(index, &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
+    }
+
+    pub(crate) async fn post(&self, index: usize, body: &Value) -> (u16, Value) {
+        let url = format!("http://{}/", self.members[index].rpc);
+        let answer = self.client.post(url).json(body).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.json().await.expect("JSON"))
+    }
+
+    pub(crate) async fn get(&self, index: usize, path: &str) -> Option<String> {
+        let url = format!("http://{}{path}", self.members[index].rpc);
+        self.client.get(url).send().await.ok()?.text().await.ok()
+    }
+
+    pub(crate) async fn status(&self, index: usize) -> Option<Value> {
+        serde_json::from_str(&self.get(index, "/status").await?).ok()
+    }
+
+    pub(crate) async fn height(&self, index: usize) -> u64 {
+        let status = self.status(index).await.unwrap_or_default();
+        status["sync_info"]["latest_block_height"].as_u64().unwrap_or(0)
+    }
+
+    /// Waits until a node's head is at least at `height`.
+    pub(crate) async fn reach(&self, index: usize, height: u64) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.height(index).await < height {
+            assert!(Instant::now() < deadline, "node {index} is at {}", self.height(index).await);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Key of the node, genesis hash.
+    pub(crate) async fn identity(&self, index: usize) -> (PublicKey, CryptoHash) {
+        let status = self.status(index).await.expect("status");
+        let text = |name: &str| status[name].as_str().expect("text").to_owned();
+        (text("node_public_key").parse().expect("key"), text("genesis_hash").parse().expect("hash"))
+    }
+
+    /// The last nonce of a user's key.
+    pub(crate) async fn nonce(&self, index: usize, account: &str) -> u64 {
+        let public_key = user_key(account).public();
+        let params = json!({
+            "request_type": "view_access_key",
+            "finality": "optimistic",
+            "account_id": account,
+            "public_key": public_key,
+        });
+        self.call(index, "query", params).await.1["result"]["nonce"].as_u64().expect("a nonce")
+    }
+}
+
+/// The fixture users' keys: the seed is SHA-256 of the account id.
+pub(crate) fn user_key(account: &str) -> KeyPair {
+    KeyPair::from_seed(CryptoHash::of(account.as_bytes()).0)
+}

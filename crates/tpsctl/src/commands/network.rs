@@ -1,0 +1,92 @@
+//! `tpsctl up`, `down` and `status`.
+
+use std::path::Path;
+
+use tpsctl_controller::{RunDir, StatusReport};
+
+use crate::{
+    cli::{Color, DownArgs, StatusArgs, UpArgs},
+    exit::{self, Failure},
+    output,
+};
+
+/// Brings the network up and leaves it.
+pub(crate) fn up(runs_dir: &Path, color: Color, args: &UpArgs) -> Result<u8, Failure> {
+    let request = super::run::request(runs_dir, &args.scenario)?;
+    let done = super::drive(color, false, |events, interrupts| {
+        tpsctl_controller::up(request, events, interrupts.first)
+    })?;
+    let Some(result) = done else { return Ok(super::left_behind(runs_dir)) };
+    let status = result.map_err(super::failure)?;
+    if args.json {
+        output::json(&status)?;
+    } else {
+        output::data(&render_status(&status))?;
+        output::talk(&format!("`tpsctl down {}` ends it", status.run_id));
+    }
+    Ok(exit::DONE)
+}
+
+/// Ends what ledgers hold.
+pub(crate) fn down(runs_dir: &Path, args: &DownArgs) -> Result<u8, Failure> {
+    let dirs = if args.all {
+        RunDir::all(runs_dir).map_err(super::failure)?
+    } else {
+        vec![RunDir::open(runs_dir, args.run.as_deref()).map_err(super::failure)?]
+    };
+    let runtime = super::runtime(1)?;
+    let mut code = exit::DONE;
+    for dir in dirs {
+        let status = tpsctl_controller::status(&dir).map_err(super::failure)?;
+        if args.dry_run {
+            output::data(&format!("would end:\n{}", render_status(&status)))?;
+            continue;
+        }
+        if status.controller_alive {
+            output::talk(&format!(
+                "warning: the process that drives {} is alive; its trial will end invalid",
+                dir.id()
+            ));
+        }
+        let report = runtime.block_on(tpsctl_controller::down(&dir)).map_err(super::failure)?;
+        output::data(&format!(
+            "{}: {} processes ended, {} left; results and logs are in {}\n",
+            dir.id(),
+            report.ended.len(),
+            report.left.len(),
+            dir.root().display()
+        ))?;
+        if !report.left.is_empty() {
+            code = exit::PROVIDER_FAILED;
+        }
+    }
+    Ok(code)
+}
+
+/// Says what a run is and what of it still runs.
+pub(crate) fn status(runs_dir: &Path, args: &StatusArgs) -> Result<u8, Failure> {
+    let dir = RunDir::open(runs_dir, args.run.as_deref()).map_err(super::failure)?;
+    let status = tpsctl_controller::status(&dir).map_err(super::failure)?;
+    if args.json {
+        output::json(&status)?;
+    } else {
+        output::data(&render_status(&status))?;
+    }
+    Ok(exit::DONE)
+}
+
+fn render_status(status: &StatusReport) -> String {
+    let controller = if status.controller_alive { "its controller runs" } else { "no controller" };
+    let mut text = format!("run {} (scenario {}), {controller}\n", status.run_id, status.scenario);
+    for node in &status.nodes {
+        let process = match node.pid {
+            Some(pid) if node.alive => format!("process {pid}"),
+            _ => "ended".to_owned(),
+        };
+        text.push_str(&format!(
+            "  {:<10} {:<16} rpc {:<22} p2p {}\n",
+            node.name, process, node.rpc, node.p2p
+        ));
+    }
+    text
+}

@@ -1,0 +1,205 @@
+//! Run events to the terminal: a live line on a terminal, plain lines elsewhere. Everything here goes to stderr.
+
+use std::{
+    io::{IsTerminal, Write},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tpsctl_model::{
+    event::{RunEvent, Stage, TrialPhase},
+    result::TrialRecord,
+    verdict::Verdict,
+};
+
+use crate::cli::Color;
+
+/// Renders the events of one run.
+#[derive(Debug)]
+pub(crate) struct Renderer {
+    bar: ProgressBar,
+    live: bool,
+    quiet: bool,
+    colour: bool,
+    load_ms: u64,
+    headline: String,
+}
+
+/// Whether `stream` should have colour.
+pub(crate) fn wants_colour(color: Color, is_terminal: bool) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none(),
+    }
+}
+
+impl Renderer {
+    /// A renderer for stderr.
+    pub(crate) fn new(color: Color, quiet: bool) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let live = is_terminal && !quiet && color != Color::Never;
+        let target = if live { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed:>4}") {
+            bar.set_style(style);
+        }
+        if live {
+            bar.enable_steady_tick(Duration::from_millis(120));
+        }
+        let colour = wants_colour(color, is_terminal);
+        Self { bar, live, quiet, colour, load_ms: 0, headline: String::new() }
+    }
+
+    /// Shows one event.
+    pub(crate) fn event(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::RunStarted { run_id, directory } => self.line(&format!("run {run_id} in {directory}")),
+            RunEvent::StageStarted { stage } => self.head(stage_doing(*stage)),
+            RunEvent::StageDone { stage, summary } => {
+                self.line(&format!("{:>9}  {summary}", stage_name(*stage)));
+            }
+            RunEvent::NodeStarted { node, pid } => {
+                self.head(&format!("starting nodes: {node} is process {pid}"));
+            }
+            RunEvent::NodeEnded { node, exit } => {
+                self.line(&self.paint("33", &format!("  node     {node} ended: {exit}")));
+            }
+            RunEvent::TrialStarted { trial, rate_per_shard, load_ms, why } => {
+                self.load_ms = *load_ms;
+                self.head(&format!("trial {trial}: {rate_per_shard}/s per shard ({why})"));
+            }
+            RunEvent::Live { .. } => self.live(event),
+            RunEvent::TrialDone { record } => self.line(&self.trial_line(record)),
+            RunEvent::Warning { text } => self.line(&self.paint("33", &format!("warning: {text}"))),
+            RunEvent::Interrupted => {
+                self.line(
+                    "interrupted: stopping the load, tearing down, writing the report (Ctrl-C again: stop waiting)");
+            }
+        }
+    }
+
+    /// Ends the live line.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn live(&self, event: &RunEvent) {
+        let RunEvent::Live { inject, height, settled, missed_chunk_slots, phase, .. } = event else { return };
+        if !self.live {
+            return;
+        }
+        let phase = match phase {
+            TrialPhase::Load => format!("load {:.0}s", self.load_ms as f64 / 1_000.0),
+            TrialPhase::Drain => "drain".to_owned(),
+        };
+        let unsent = if inject.unsent > 0 { format!(", unsent {}", inject.unsent) } else { String::new() };
+        self.bar.set_message(format!(
+            "{} | {phase}: sent {}{unsent}, settled {settled}, missed chunks {missed_chunk_slots}, height {height}",
+            self.headline, inject.sent
+        ));
+    }
+
+    fn head(&mut self, text: &str) {
+        text.clone_into(&mut self.headline);
+        self.bar.set_message(text.to_owned());
+    }
+
+    /// One finished line above the live one. A closed stderr is no reason to end a run.
+    fn line(&self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        self.bar.suspend(|| {
+            let written = writeln!(std::io::stderr().lock(), "{text}");
+            drop(written);
+        });
+    }
+
+    fn trial_line(&self, record: &TrialRecord) -> String {
+        let verdict = match record.verdict {
+            Verdict::Pass => self.paint("32", "pass   "),
+            Verdict::Fail { .. } => self.paint("31", "fail   "),
+            Verdict::Invalid { .. } => self.paint("33", "invalid"),
+        };
+        let cause = if record.cause.is_empty() { String::new() } else { format!("  {}", record.cause) };
+        format!(
+            "{:>8} {:>2}  {:>6}/s per shard  {verdict}  sent {:>7}, included {:>7}, missed {}/{} chunk slots, block p90 {:.0} ms{cause}",
+            "trial",
+            record.trial,
+            record.rate_per_shard,
+            record.counts.sent,
+            record.counts.included,
+            record.counts.missed_chunk_slots,
+            record.counts.chunk_slots,
+            record.block_time_ms.p90,
+        )
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+fn stage_name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Plan => "plan",
+        Stage::Genesis => "genesis",
+        Stage::Provision => "network",
+        Stage::Search => "search",
+        Stage::Report => "report",
+        Stage::Teardown => "teardown",
+    }
+}
+
+fn stage_doing(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Plan => "planning",
+        Stage::Genesis => "writing genesis",
+        Stage::Provision => "starting nodes, waiting for blocks",
+        Stage::Search => "searching for the limit",
+        Stage::Report => "writing the report",
+        Stage::Teardown => "ending every process",
+    }
+}
+
+/// What became of every transfer of one trial, for a person.
+pub(crate) fn trial_in_words(record: &TrialRecord) -> String {
+    let counts = &record.counts;
+    let mut text = format!(
+        "{} at {} transfers/s per shard for {:.1} s{}\n",
+        record.verdict.word(),
+        record.rate_per_shard,
+        record.load_seconds,
+        if record.cause.is_empty() { String::new() } else { format!(": {}", record.cause) }
+    );
+    let causes = |text: &mut String, cause: String, count: u64| {
+        text.push_str(&format!("    {cause:<24} {count:>9}\n"));
+    };
+    text.push_str(&format!("  intended                   {:>9}\n", counts.intended));
+    text.push_str(&format!("  sent                       {:>9}\n", counts.sent));
+    for (cause, count) in &counts.unsent {
+        causes(&mut text, format!("unsent: {}", word(cause)), *count);
+    }
+    text.push_str(&format!("  included                   {:>9}\n", counts.included));
+    text.push_str(&format!("  pending                    {:>9}\n", counts.pending));
+    for (cause, count) in &counts.lost {
+        causes(&mut text, format!("lost: {}", word(cause)), *count);
+    }
+    text.push_str(&format!("  unexplained                {:>9}\n", counts.difference));
+    text.push_str(&format!(
+        "  missed chunk slots         {:>9} of {}\n  block time p50/p90/max     {:.0}/{:.0}/{:.0} ms\n  send lag p99               {:.1} ms\n",
+        counts.missed_chunk_slots,
+        counts.chunk_slots,
+        record.block_time_ms.p50,
+        record.block_time_ms.p90,
+        record.block_time_ms.max,
+        record.send_lag_ms.p99
+    ));
+    text
+}
+
+/// A cause's name as `run.json` writes it.
+fn word<T: serde::Serialize>(cause: &T) -> String {
+    serde_json::to_value(cause).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

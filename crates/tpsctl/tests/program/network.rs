@@ -1,0 +1,319 @@
+//! Whole networks of the embedded node, driven by the program as people drive it. Each test ends what it started, by
+//! pid, and checks that nothing is left.
+
+use std::{path::Path, process::Command};
+
+use crate::support::{Bench, pid, testdata};
+use rustix::process::{Signal, kill_process};
+use serde_json::Value;
+
+/// A small network and short trials at rates that any machine bears; the search ends at its own bound.
+const SMALL: &[&str] = &[
+    "--set",
+    "chain.shards=2",
+    "--set",
+    "chain.accounts_per_shard=200",
+    "--set",
+    "trial.warmup=500ms",
+    "--set",
+    "trial.window=2s",
+    "--set",
+    "search.start=20tps",
+    "--set",
+    "search.max=20tps",
+];
+
+fn with<'a>(head: &[&'a str], tail: &[&'a str]) -> Vec<&'a str> {
+    [head, tail].concat()
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_str(&fs_err::read_to_string(path).expect("artefact")).expect("JSON")
+}
+
+fn sum(value: &Value) -> i64 {
+    value.as_object().expect("counts by cause").values().map(|count| count.as_i64().expect("a count")).sum()
+}
+
+/// The two identities that every trial must keep, over all shards and within each.
+fn assert_accounts_add_up(trial: &Value) {
+    let number = |key: &str| trial[key].as_i64().unwrap_or_else(|| panic!("{key} in {trial}"));
+    assert_eq!(number("intended"), number("sent") + sum(&trial["unsent"]), "{trial}");
+    let explained = number("included") + number("pending") + sum(&trial["lost"]) + number("difference");
+    assert_eq!(number("sent"), explained, "{trial}");
+    for shard in trial["shards"].as_array().expect("shards") {
+        let number = |key: &str| shard[key].as_i64().expect("a number");
+        assert_eq!(number("intended"), number("sent") + sum(&shard["unsent"]), "{shard}");
+    }
+}
+
+#[test]
+fn slow_quickstart_finds_a_limit_and_leaves_nothing() {
+    let bench = Bench::new();
+    let output = bench.run(&["scenario", "run", "quickstart", "--json"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let run: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
+    assert_eq!(run["schema"], "tpsctl.run/1");
+    assert_eq!(run["processes_left"], 0);
+    assert_eq!(run["accounting"]["closed"], true, "{stderr}");
+    let trials = run["trials"].as_array().expect("trials");
+    trials.iter().for_each(assert_accounts_add_up);
+    // A machine that is busy with other work can make the search inconclusive; that is said, and never a wrong number.
+    match output.status.code() {
+        Some(0) => {
+            let (low, high) = (run["knee"]["per_shard_low"].as_u64(), run["knee"]["per_shard_high"].as_u64());
+            let low = low.expect("a lower end");
+            let verdicts = |rate: u64, verdict: &str| {
+                trials
+                    .iter()
+                    .filter(|trial| trial["rate_per_shard"] == rate && trial["verdict"] == verdict)
+                    .count()
+            };
+            assert!(verdicts(low, "pass") >= 2, "{stderr}");
+            if let Some(high) = high {
+                assert!(low < high && verdicts(high, "fail") >= 2, "{stderr}");
+            }
+            assert!(
+                ["missed_chunks", "block_time", "backlog", "bound_reached"]
+                    .contains(&run["limited_by"].as_str().expect("text"))
+            );
+        }
+        Some(4) => assert_eq!(run["outcome"]["kind"], "inconclusive"),
+        other => panic!("exit code {other:?}: {stderr}"),
+    }
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+    let dir = bench.only_run();
+    for artefact in [
+        "scenario.resolved.yaml",
+        "plan.json",
+        "ledger.json",
+        "journal.ndjson",
+        "search.json",
+        "run.json",
+        "report.html",
+        "genesis/genesis.json",
+        "trials/00/verdict.json",
+        "trials/01/inject.json",
+        "trials/01/samples.ndjson",
+    ] {
+        assert!(dir.join(artefact).is_file(), "{artefact}");
+    }
+    assert_eq!(read_json(&dir.join("run.json")), run);
+}
+
+#[test]
+fn slow_one_seed_gives_one_genesis_and_one_stream() {
+    let fingerprints = |seed: &str| {
+        let bench = Bench::new();
+        let seed = format!("seed={seed}");
+        let output = bench.run(&with(&["scenario", "run", "quickstart", "--json", "--set", &seed], SMALL));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let run: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(run["limited_by"], "bound_reached");
+        run["trials"].as_array().expect("trials").iter().for_each(assert_accounts_add_up);
+        run["fingerprints"].clone()
+    };
+    let (one, again, other) = (fingerprints("7"), fingerprints("7"), fingerprints("8"));
+    assert_eq!(one, again);
+    for part in ["genesis", "keys", "stream"] {
+        assert_eq!(one[part].as_str().map(str::len), Some(64), "{part}");
+        assert_ne!(one[part], other[part], "{part}");
+    }
+}
+
+#[test]
+fn slow_kill_9_in_mid_trial_then_down_leaves_nothing() {
+    let bench = Bench::new();
+    let mut running = bench.start(&with(&["scenario", "run", "quickstart"], SMALL));
+    running.wait_for("trial  0", 60);
+    assert_eq!(bench.processes().len(), 3);
+    running.signal(Signal::KILL);
+    running.finish();
+    assert_eq!(bench.processes().len(), 3, "the nodes outlive their controller");
+    let dry = bench.run(&["down", "--dry-run"]);
+    assert_eq!((dry.status.code(), bench.processes().len()), (Some(0), 3));
+    let down = bench.run(&["down"]);
+    assert_eq!(down.status.code(), Some(0), "{}", String::from_utf8_lossy(&down.stderr));
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+    let nodes = bench.only_run().join("nodes");
+    assert!(nodes.join("node0/log").is_file() && !nodes.join("node0/home").exists());
+    assert_eq!(bench.run(&["down"]).status.code(), Some(0), "again is no error");
+}
+
+#[test]
+fn slow_ctrl_c_stops_the_load_and_still_reports() {
+    let bench = Bench::new();
+    let mut running = bench.start(&with(&["scenario", "run", "quickstart"], SMALL));
+    running.wait_for("trial  0", 60);
+    running.signal(Signal::INT);
+    let (code, _, stderr) = running.finish();
+    assert_eq!(code, Some(130), "{stderr}");
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+    let dir = bench.only_run();
+    let run = read_json(&dir.join("run.json"));
+    assert_eq!(run["outcome"]["kind"], "interrupted");
+    assert!(dir.join("report.html").is_file());
+}
+
+#[test]
+fn slow_second_ctrl_c_says_what_is_left() {
+    let bench = Bench::new();
+    let mut running = bench.start(&with(&["up", "quickstart"], SMALL));
+    running.wait_for("starting", 60);
+    running.signal(Signal::INT);
+    running.signal(Signal::INT);
+    let (code, _, stderr) = running.finish();
+    assert_eq!(code, Some(130), "{stderr}");
+    bench.run(&["down"]);
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+}
+
+#[test]
+fn slow_a_node_ended_from_outside_makes_the_trial_invalid_and_moves_no_bound() {
+    let bench = Bench::new();
+    let mut running = bench.start(&with(&["scenario", "run", "quickstart"], SMALL));
+    running.wait_for("trial  0", 60);
+    let ledger = read_json(&bench.only_run().join("ledger.json"));
+    let victim = ledger["entries"].as_array().expect("entries").iter().find(|entry| entry["node"] == "node1");
+    let victim = victim.and_then(|entry| entry["process"]["pid"].as_u64()).expect("node1 runs");
+    kill_process(pid(u32::try_from(victim).expect("a pid")), Signal::KILL).expect("node1");
+    let (code, _, stderr) = running.finish();
+    assert_eq!(code, Some(0), "{stderr}");
+    let run = read_json(&bench.only_run().join("run.json"));
+    let invalid: Vec<_> = run["trials"]
+        .as_array()
+        .expect("trials")
+        .iter()
+        .filter(|trial| trial["verdict"] == "invalid")
+        .collect();
+    assert!(!invalid.is_empty(), "{stderr}");
+    assert!(
+        invalid[0]["cause"].as_str().expect("text").contains("node1 was ended from outside"),
+        "{}",
+        invalid[0]
+    );
+    assert_eq!(run["knee"]["per_shard_low"], 20, "the bound was reached all the same");
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+}
+
+#[test]
+fn slow_a_full_pool_drops_and_the_accounts_still_close() {
+    let bench = Bench::new();
+    // A pool of 20 kB holds about a hundred transfers: at this rate the node drops most of what it is sent.
+    let tight = [
+        "--set",
+        "chain.pool_size_limit=20KB",
+        "--set",
+        "search.start=600tps",
+        "--set",
+        "search.max=600tps",
+        "--set",
+        "goal.settled_min=1%",
+    ];
+    let output = bench.run(&with(&with(&["scenario", "run", "quickstart", "--json"], SMALL), &tight));
+    let run: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let trials = run["trials"].as_array().expect("trials");
+    trials.iter().for_each(assert_accounts_add_up);
+    assert_eq!(run["accounting"]["closed"], true, "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(trials.iter().any(|trial| trial["lost"]["pool_full"].as_u64().unwrap_or(0) > 100), "{run}");
+}
+
+#[test]
+fn slow_up_inject_status_down() {
+    let bench = Bench::new();
+    let up = bench.run(&with(&["up", "quickstart"], SMALL));
+    assert_eq!(up.status.code(), Some(0), "{}", String::from_utf8_lossy(&up.stderr));
+    let run = bench.only_run();
+    let id = run.file_name().expect("named").to_string_lossy().into_owned();
+    for _ in 0..2 {
+        let inject = bench.run(&["inject", &id, "--rate", "30tps", "--duration", "2s", "--json"]);
+        let trial: Value = serde_json::from_slice(&inject.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&inject.stderr)));
+        assert_accounts_add_up(&trial);
+        assert_eq!(
+            (&trial["intended"], &trial["included"]),
+            (&Value::from(120), &Value::from(120)),
+            "{trial}"
+        );
+    }
+    let status = bench.run(&["status", "--json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    assert_eq!(status["nodes"].as_array().map(Vec::len), Some(3), "{status}");
+    assert_eq!(bench.run(&["down"]).status.code(), Some(0));
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+}
+
+/// A home of the fixtures, with ports of its own so that tests can run beside each other and beside a real node.
+fn home_with_ports(to: &Path, node: &str, ports: &[(&str, u16)]) {
+    let from = testdata("home").join(node);
+    fs_err::create_dir_all(to.join("epoch_configs")).expect("home");
+    for file in ["genesis.json", "node_key.json", "validator_key.json", "epoch_configs/86.json"] {
+        fs_err::copy(from.join(file), to.join(file)).expect("fixture");
+    }
+    let mut config = fs_err::read_to_string(from.join("config.json")).expect("fixture");
+    for (old, new) in ports {
+        config = config.replace(old, &format!("[::1]:{new}"));
+    }
+    fs_err::write(to.join("config.json"), config).expect("home");
+}
+
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| std::net::TcpListener::bind("[::1]:0").expect("a port"));
+    listeners.map(|listener| listener.local_addr().expect("bound").port())
+}
+
+#[test]
+fn slow_an_independent_client_injects_into_neards_own_home_directories() {
+    let bench = Bench::new();
+    let [rpc0, p2p0, rpc1, p2p1] = free_ports::<4>();
+    let ports = [("[::1]:47190", rpc0), ("[::1]:53270", p2p0), ("[::1]:31538", rpc1), ("[::1]:54423", p2p1)];
+    let mut nodes = Vec::new();
+    for node in ["node0", "node1"] {
+        let home = bench.dir.path().join(node);
+        home_with_ports(&home, node, &ports);
+        nodes.push(bench.start(&["localnode", "run", "--home", home.to_str().expect("text")]));
+    }
+    let url = format!("http://[::1]:{rpc0}");
+    wait_for_height(&url, 3);
+    let probe = Command::new("python3")
+        .arg(testdata("p2p_probe.py"))
+        .args([
+            "--rpc",
+            &url,
+            "--p2p",
+            &format!("::1:{p2p0}"),
+            "--to",
+            "000_user_1",
+            "--count",
+            "50",
+            "--key",
+        ])
+        .arg(testdata("home/user-key-000_user_0.json"))
+        .output()
+        .expect("python3 with pynacl and base58 (see .ci/run)");
+    let said = String::from_utf8_lossy(&probe.stdout);
+    assert!(said.contains("included 50"), "{said}{}", String::from_utf8_lossy(&probe.stderr));
+    for node in nodes {
+        node.signal(Signal::INT);
+        let (code, _, stderr) = node.finish();
+        assert_eq!(code, Some(0), "{stderr}");
+    }
+}
+
+/// Asks until the node's head is at `height`; the test's own time limit ends a wait that is in vain.
+fn wait_for_height(url: &str, height: u64) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+    runtime.block_on(async {
+        let client = reqwest::Client::builder().no_proxy().build().expect("client");
+        let mut every = tokio::time::interval(std::time::Duration::from_millis(200));
+        loop {
+            every.tick().await;
+            let Ok(answer) = client.get(format!("{url}/status")).send().await else { continue };
+            let status: Value = answer.json().await.expect("JSON");
+            if status["sync_info"]["latest_block_height"].as_u64().is_some_and(|head| head >= height) {
+                break;
+            }
+        }
+    });
+}

@@ -1,0 +1,149 @@
+//! What the tests of the whole program share: running it, waiting for things, and finding what is left behind.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The program under test, in a directory of its own.
+pub(crate) struct Bench {
+    pub(crate) dir: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("temporary directory") }
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tpsctl"));
+        command.current_dir(self.dir.path()).args(args).env_remove("NO_COLOR").env_remove("RUST_LOG");
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.command(args).stdin(Stdio::null()).output().expect("the program starts")
+    }
+
+    /// stdout, stderr and exit code as one text, for snapshots.
+    pub(crate) fn transcript(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        format!(
+            "$ tpsctl {}\nexit code: {}\n--- stdout\n{}--- stderr\n{}",
+            args.join(" "),
+            output.status.code().unwrap_or(-1),
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
+    }
+
+    /// Starts the program and follows the lines of its stderr.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        let mut child = self
+            .command(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let (sender, lines) = mpsc::channel();
+        let stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let reader = std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Running { child, lines, reader: Some(reader), seen: Vec::new() }
+    }
+
+    /// The only run below `runs/`.
+    pub(crate) fn only_run(&self) -> PathBuf {
+        let runs: Vec<_> = fs_err::read_dir(self.dir.path().join("runs"))
+            .expect("runs")
+            .map(|entry| entry.expect("entry").path())
+            .collect();
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        runs.into_iter().next().expect("one")
+    }
+
+    /// Processes whose environment carries a run directory below this bench: nothing else of ours can be there.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let marker = format!("TPSCTL_RUN={}", self.dir.path().canonicalize().expect("exists").display());
+        let mut found = Vec::new();
+        for entry in fs_err::read_dir("/proc").expect("/proc").map_while(Result::ok) {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+            let environment = fs_err::read(entry.path().join("environ")).unwrap_or_default();
+            let state = fs_err::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let is_zombie = state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'));
+            if !is_zombie
+                && environment.split(|byte| *byte == 0).any(|item| item.starts_with(marker.as_bytes()))
+            {
+                found.push(pid);
+            }
+        }
+        found
+    }
+}
+
+/// A started program.
+pub(crate) struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    reader: Option<std::thread::JoinHandle<()>>,
+    seen: Vec<String>,
+}
+
+impl Running {
+    /// Reads stderr until a line has `text`; fails with everything seen after `seconds` or at the end.
+    pub(crate) fn wait_for(&mut self, text: &str, seconds: u64) -> String {
+        while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(seconds)) {
+            self.seen.push(line.clone());
+            if line.contains(text) {
+                return line;
+            }
+        }
+        panic!("no line with `{text}`; seen:\n{}", self.seen.join("\n"));
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(pid(self.child.id()), signal).expect("own child");
+    }
+
+    /// Waits for the end; exit code (none for a signal), stdout, stderr.
+    pub(crate) fn finish(mut self) -> (Option<i32>, String, String) {
+        let mut stdout = String::new();
+        if let Some(mut pipe) = self.child.stdout.take() {
+            std::io::Read::read_to_string(&mut pipe, &mut stdout).expect("text");
+        }
+        let status = self.child.wait().expect("own child");
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("reader");
+        }
+        self.seen.extend(self.lines.try_iter());
+        (status.code(), stdout, self.seen.join("\n"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that failed in the middle must not leave its child; an ended child is no error.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+pub(crate) fn pid(raw: u32) -> Pid {
+    Pid::from_raw(i32::try_from(raw).expect("a pid")).expect("not 0")
+}
+
+/// The project's own test data.
+pub(crate) fn testdata(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/neard").join(path)
+}

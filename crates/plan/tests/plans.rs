@@ -87,9 +87,9 @@ fn each_check_speaks_at_its_bound_and_not_before() {
     let cores = (Severity::Warning, "cores_suffice");
     assert_eq!(spoken(&["chain.shards=39"]), [cores]);
     assert_eq!(spoken(&["chain.shards=40"]), [(Severity::Error, "peers_suffice"), cores]);
-    // 20 000 tps x 147.5 s / 5 000 accounts = 590 transfers of 446 365 125 000 000 000 000 + 1 yocto.
-    assert_eq!(spoken(&["chain.account_balance=263355423750000000000590yocto"]), []);
-    assert_eq!(spoken(&["chain.account_balance=263355423750000000000589yocto"]), error("balance_lasts"));
+    // 20 000 tps x 137.5 s / 5 000 accounts = 550 transfers of 446 365 125 000 000 000 000 + 1 yocto.
+    assert_eq!(spoken(&["chain.account_balance=245500818750000000000550yocto"]), []);
+    assert_eq!(spoken(&["chain.account_balance=245500818750000000000549yocto"]), error("balance_lasts"));
     // 20 000 tps x 3 s x (167 + 2 x 13) bytes.
     assert_eq!(spoken(&["chain.pool_size_limit=11580000B"]), []);
     assert_eq!(spoken(&["chain.pool_size_limit=11579999B"]), warning("pool_holds_the_load"));
@@ -137,8 +137,8 @@ fn plans_that_no_scenario_makes_are_refused_too() {
 
 #[test]
 fn the_worst_case_uses_up_every_deadline() {
-    // 30 s ready, 140 s budget, 1.5 s + 6 s load, 60 s idle, 5 s stop.
-    assert_eq!(worst_case(&planned(&[]).plan).0, 242_500);
+    // 30 s ready, 130 s budget, 1.5 s + 6 s load, 60 s idle, 5 s stop.
+    assert_eq!(worst_case(&planned(&[]).plan).0, 232_500);
 }
 
 proptest! {

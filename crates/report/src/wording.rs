@@ -48,12 +48,16 @@ pub(crate) fn interval(knee: &Knee) -> String {
 
 /// What the headline rests on: how often each end was tried, or what is known without an interval.
 pub(crate) fn basis(result: &RunResult) -> String {
+    // "2 of 3": a verdict that was not unanimous must not read as if it had been.
     let times = |rate, word| {
-        let same = |trial: &&TrialRecord| trial.rate_per_shard == rate && trial.verdict.word() == word;
-        match result.trials.iter().filter(same).count() {
-            1 => "once".to_owned(),
-            2 => "twice".to_owned(),
-            number => format!("{number} times"),
+        let valid = |trial: &&TrialRecord| trial.rate_per_shard == rate && trial.verdict.word() != "invalid";
+        let trials = result.trials.iter().filter(valid).count();
+        let same = result.trials.iter().filter(valid).filter(|trial| trial.verdict.word() == word).count();
+        match (same, trials) {
+            (1, 1) => "once".to_owned(),
+            (2, 2) => "twice".to_owned(),
+            (same, trials) if same == trials => format!("{same} times"),
+            (same, trials) => format!("{same} of {trials} times"),
         }
     };
     match (&result.outcome, &result.knee) {

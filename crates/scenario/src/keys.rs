@@ -239,7 +239,7 @@ sections! {
         /// Equal verdicts that each end of the interval needs.
         confirmations: u32 = Some("2"), "1" to "100";
         /// After this long no new trial begins.
-        time_budget: Millis = Some("140s"), "1s" to "168h";
+        time_budget: Millis = Some("130s"), "1s" to "168h";
     }
 }
 

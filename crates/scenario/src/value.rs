@@ -131,7 +131,7 @@ macro_rules! whole_numbers {
             fn read(raw: &Raw) -> Result<Self, Refusal> {
                 let text = number_text(raw, Self::FORM)?;
                 if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-                    return Err(not_a(&raw.text, Self::FORM));
+                    return Err(not_a(&raw.text, "a whole number, 0 or more"));
                 }
                 // Only digits: the parser can fail for size alone.
                 text.parse().map_err(|_| Refusal { message: format!("{} is too large", quote(&raw.text)), help: None })

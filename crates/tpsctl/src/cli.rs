@@ -28,8 +28,8 @@ Examples:
   tpsctl inject RUN --rate 500tps --duration 30s  load it by hand
   tpsctl down                                     tear down the newest run
 
-Exit codes: 0 done, 2 bad input, 3 goal not met, 4 inconclusive, 5 invalid, 6 provider or node failure,
-130 interrupted.";
+Exit codes: 0 done, 2 bad input, 3 goal not met, 4 inconclusive, 5 invalid, 6 provider or
+node failure, 130 interrupted.";
 
 /// When to colour and animate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

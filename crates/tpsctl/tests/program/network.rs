@@ -4,7 +4,7 @@
 use std::{path::Path, process::Command};
 
 use crate::support::{Bench, pid, testdata};
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A small network and short trials at rates that any machine bears; the search ends at its own bound.
@@ -156,16 +156,30 @@ fn slow_ctrl_c_stops_the_load_and_still_reports() {
     assert!(dir.join("report.html").is_file());
 }
 
+/// The process of `node` by the newest entry of the run's ledger.
+fn pid_of(bench: &Bench, node: &str) -> Pid {
+    let ledger = read_json(&bench.only_run().join("ledger.json"));
+    let entries = ledger["entries"].as_array().expect("entries").iter().rev();
+    let entry = entries.into_iter().find(|entry| entry["node"] == node).expect("an entry");
+    let raw = entry["state"]["running"]["process"]["pid"].as_u64().unwrap_or_else(|| panic!("{entry} runs"));
+    pid(u32::try_from(raw).expect("a pid"))
+}
+
 #[test]
 fn slow_second_ctrl_c_says_what_is_left() {
     let bench = Bench::new();
-    let mut running = bench.start(&with(&["up", "quickstart"], SMALL));
-    running.wait_for("starting", 60);
+    let mut running = bench.start(&with(&["scenario", "run", "quickstart"], SMALL));
+    running.wait_for("trial  0", 60);
+    // A stopped process cannot end on SIGINT, so teardown has something to wait for.
+    kill_process(pid_of(&bench, "node1"), Signal::STOP).expect("node1");
     running.signal(Signal::INT);
+    running.wait_for("interrupted", 60);
     running.signal(Signal::INT);
     let (code, _, stderr) = running.finish();
     assert_eq!(code, Some(130), "{stderr}");
-    bench.run(&["down"]);
+    assert!(stderr.contains("still running: ") && stderr.contains("node1"), "{stderr}");
+    let down = bench.run(&["down"]);
+    assert_eq!(down.status.code(), Some(0), "{}", String::from_utf8_lossy(&down.stderr));
     assert_eq!(bench.processes(), Vec::<u32>::new());
 }
 
@@ -174,10 +188,7 @@ fn slow_a_node_ended_from_outside_makes_the_trial_invalid_and_moves_no_bound() {
     let bench = Bench::new();
     let mut running = bench.start(&with(&["scenario", "run", "quickstart"], SMALL));
     running.wait_for("trial  0", 60);
-    let ledger = read_json(&bench.only_run().join("ledger.json"));
-    let victim = ledger["entries"].as_array().expect("entries").iter().find(|entry| entry["node"] == "node1");
-    let victim = victim.and_then(|entry| entry["process"]["pid"].as_u64()).expect("node1 runs");
-    kill_process(pid(u32::try_from(victim).expect("a pid")), Signal::KILL).expect("node1");
+    kill_process(pid_of(&bench, "node1"), Signal::KILL).expect("node1");
     let (code, _, stderr) = running.finish();
     assert_eq!(code, Some(0), "{stderr}");
     let run = read_json(&bench.only_run().join("run.json"));

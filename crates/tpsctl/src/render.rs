@@ -6,6 +6,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::time::Instant;
 use tpsctl_model::{
     event::{RunEvent, Stage, TrialPhase},
     result::TrialRecord,
@@ -21,7 +22,7 @@ pub(crate) struct Renderer {
     live: bool,
     quiet: bool,
     colour: bool,
-    load_ms: u64,
+    load: Option<(Instant, u64)>,
     headline: String,
 }
 
@@ -48,7 +49,7 @@ impl Renderer {
             bar.enable_steady_tick(Duration::from_millis(120));
         }
         let colour = wants_colour(color, is_terminal);
-        Self { bar, live, quiet, colour, load_ms: 0, headline: String::new() }
+        Self { bar, live, quiet, colour, load: None, headline: String::new() }
     }
 
     /// Shows one event.
@@ -66,8 +67,9 @@ impl Renderer {
                 self.line(&self.paint("33", &format!("  node     {node} ended: {exit}")));
             }
             RunEvent::TrialStarted { trial, rate_per_shard, load_ms, why } => {
-                self.load_ms = *load_ms;
-                self.head(&format!("trial {trial}: {rate_per_shard}/s per shard ({why})"));
+                self.load = Some((Instant::now(), *load_ms));
+                self.line(&format!("     next  {rate_per_shard}/s per shard: {why}"));
+                self.head(&format!("trial {trial}, {rate_per_shard}/s per shard"));
             }
             RunEvent::Live { .. } => self.live(event),
             RunEvent::TrialDone { record } => self.line(&self.trial_line(record)),
@@ -89,13 +91,15 @@ impl Renderer {
         if !self.live {
             return;
         }
-        let phase = match phase {
-            TrialPhase::Load => format!("load {:.0}s", self.load_ms as f64 / 1_000.0),
-            TrialPhase::Drain => "drain".to_owned(),
+        let phase = match (phase, self.load) {
+            (TrialPhase::Load, Some((began, load_ms))) => {
+                format!("load {:.0} of {:.0} s", began.elapsed().as_secs_f64(), load_ms as f64 / 1_000.0)
+            }
+            _ => "drain".to_owned(),
         };
         let unsent = if inject.unsent > 0 { format!(", unsent {}", inject.unsent) } else { String::new() };
         self.bar.set_message(format!(
-            "{} | {phase}: sent {}{unsent}, settled {settled}, missed chunks {missed_chunk_slots}, height {height}",
+            "{}, {phase}: sent {}{unsent}, settled {settled}, missed {missed_chunk_slots}, height {height}",
             self.headline, inject.sent
         ));
     }

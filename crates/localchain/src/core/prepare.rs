@@ -107,8 +107,8 @@ impl Production {
             if bytes + transaction.size() > self.limits.transactions_bytes as u64 {
                 return prepared;
             }
-            let is_late = self.limits.prepare_time.is_some_and(|limit| elapsed() >= limit);
-            if turn % TIME_CHECK_EVERY == 0 && is_late {
+            let is_late = |limit| elapsed() >= limit;
+            if turn % TIME_CHECK_EVERY == 0 && self.limits.prepare_time.is_some_and(is_late) {
                 prepared.limited_by = "Time";
                 return prepared;
             }

@@ -247,7 +247,7 @@ pub struct Approval {
     pub target_height: u64,
     /// Index of the validator.
     pub validator: u32,
-    /// Over [`Self::message`].
+    /// Over SHA-256 of borsh of (`approval`, basis, target height).
     pub signature: Signature,
 }
 
@@ -283,7 +283,7 @@ pub struct Endorsement {
     pub height_created: u64,
     /// Index of the validator.
     pub validator: u32,
-    /// Over [`Self::message`].
+    /// Over SHA-256 of borsh of (`endorsement`, chunk hash).
     pub signature: Signature,
 }
 

@@ -102,7 +102,7 @@ async fn transfers_of_anonymous_peers_settle_exactly() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_node_catches_up_and_takes_part() {
+async fn slow_a_restarted_node_catches_up_and_takes_part() {
     let mut cluster = Cluster::start(&["node0", "node1", "node2"]);
     cluster.reach(2, 4).await;
     inject(&cluster, 0, ("000_user_0", "a01_user_1"), 1..101).await;

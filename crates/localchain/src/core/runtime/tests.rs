@@ -177,6 +177,7 @@ impl World {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn balances_are_conserved(
         rounds in proptest::collection::vec((proptest::collection::vec(order(), 0..12), any::<[bool; 2]>()), 1..8),
@@ -193,7 +194,7 @@ proptest! {
             prop_assert_eq!(world.total(), total);
         }
         // With no more load everything settles, whatever the gas limit.
-        for _ in 0..200 {
+        for _ in 0..120 {
             height += 1;
             world.step(height, &[], [true; 2], (price, limit * UNIT));
         }

@@ -1,6 +1,6 @@
 //! What the controller and an agent say to each other.
 
-use std::{future::Future, net::SocketAddr};
+use std::{collections::BTreeMap, future::Future, net::SocketAddr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -75,6 +75,21 @@ pub trait LoadAgent {
         ticks: mpsc::Sender<InjectTick>,
         cancel: CancellationToken,
     ) -> impl Future<Output = Result<InjectReport, AgentError>> + Send;
+
+    /// What the report of the last [`run`](Self::run) could not know: of its sent transfers, by the senders' shard, those
+    /// on connections that broke after its end and before now, and that the node may not have read. Shards without are left out.
+    ///
+    /// To be asked for after the drain and added to the report's `on_broken_connection`, since a node that ends in
+    /// the drain may take with it what it never read. Like that count, it bounds a loss and does not prove one. The next
+    /// `run` starts it from nothing, and a break before that `run` is no part of its report. Fails when not prepared.
+    fn broken_since(&self) -> impl Future<Output = Result<BTreeMap<ShardId, u64>, AgentError>> + Send;
+
+    /// Waits until every producer's connection stands; at most for `deadline`.
+    ///
+    /// To be waited for when a node was started again: broken connections are made again by themselves, but attempts
+    /// are up to 2 s apart and may take 5 s. An agent may know of a break only some milliseconds after it. Fails with
+    /// the producer that is missing, and when not prepared.
+    fn all_connected(&self, deadline: Duration) -> impl Future<Output = Result<(), AgentError>> + Send;
 
     /// Closes all connections and ends all tasks.
     fn close(&mut self) -> impl Future<Output = ()> + Send;

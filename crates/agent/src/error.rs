@@ -62,6 +62,14 @@ pub enum AgentError {
         #[source]
         source: Box<P2pError>,
     },
+    /// A connection that broke was not made again in time.
+    #[error("see producer {producer} connected again within {deadline_ms} ms")]
+    NotReconnected {
+        /// The first in plan order that is missing.
+        producer: NodeName,
+        /// The time allowed.
+        deadline_ms: u64,
+    },
     /// An order came before, or without, a preparation.
     #[error("run a load: the agent is not prepared")]
     NotPrepared,
@@ -86,4 +94,24 @@ pub enum AgentError {
         /// Which.
         producer: NodeName,
     },
+}
+
+impl AgentError {
+    /// Whether the cause lies with a node, or with the network that was given, and not with the tool. A call that failed
+    /// before it left this process is ours.
+    pub fn is_node(&self) -> bool {
+        match self {
+            Self::Status { source, .. } => !matches!(**source, RpcError::Setup { .. }),
+            Self::OtherChain { .. }
+            | Self::HeadStalled { .. }
+            | Self::Connect { .. }
+            | Self::NotReconnected { .. } => true,
+            Self::Workload { .. }
+            | Self::NoTarget { .. }
+            | Self::NotPrepared
+            | Self::StartInPast { .. }
+            | Self::Task { .. }
+            | Self::LinkLost { .. } => false,
+        }
+    }
 }

@@ -16,7 +16,6 @@ use tpsctl_workload::{
 
 use crate::{
     head::Head,
-    lag::Lag,
     outlet::{Batch, Outlet},
     tally::{Live, ShardTally},
 };
@@ -26,6 +25,11 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 
 /// Longest pause, so that a cancelled load stops soon at any rate.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// The least catch-up bound that is applied, whatever the plan says. Ticks are a millisecond apart at best, and an operating
+/// system may let a thread sleep some milliseconds longer: below this bound transfers would be given up that nothing
+/// had held up, and at 0 every one.
+const CATCH_UP_MIN: Duration = Duration::from_millis(20);
 
 /// Bytes of a transfer's frame for which a batch reserves memory; a frame of nearcore's account names has about 200.
 const FRAME_LEN: usize = 256;
@@ -75,8 +79,9 @@ struct ShardRun {
     encoder: TransferEncoder,
     intended: u64,
     unsent: BTreeMap<UnsentCause, u64>,
-    lag: Lag,
-    stream: Sha256,
+    /// Over what was handed over, by lane. When ticks come decides in what order the lanes take turns, so each lane has
+    /// its own.
+    streams: Vec<Sha256>,
     /// The chain takes no more of this shard's nonces.
     is_exhausted: bool,
 }
@@ -88,6 +93,11 @@ struct Due {
     first: u64,
     step: u64,
     count: u64,
+}
+
+/// How long after it fell due a transfer may still be sent.
+pub(crate) fn catch_up(plan: &RunPlan) -> Duration {
+    plan.load.catch_up_ms.as_duration().max(CATCH_UP_MIN)
 }
 
 /// Makes streams and signers for `outlets`, which are by shard index and then by producer.
@@ -112,18 +122,17 @@ pub(crate) fn shard_loads(
 impl Generator {
     pub(crate) fn new(common: Common, loads: Vec<ShardLoad>, order: &LoadOrder) -> Self {
         let amount = common.plan.load.amount;
-        let shard_run = |load| ShardRun {
+        let shard_run = |load: ShardLoad| ShardRun {
+            streams: vec![Sha256::new(); load.lanes.len()],
             load,
             pacer: Pacer::new(order.rate_per_shard, order.duration_ms),
             encoder: TransferEncoder::new(amount, tpsctl_near::CryptoHash::default()),
             intended: 0,
             unsent: BTreeMap::new(),
-            lag: Lag::new(),
-            stream: Sha256::new(),
             is_exhausted: false,
         };
         Self {
-            catch_up_ns: nanos(common.plan.load.catch_up_ms.as_duration()),
+            catch_up_ns: nanos(catch_up(&common.plan)),
             duration_ns: nanos(order.duration_ms.as_duration()),
             common,
             shards: loads.into_iter().map(shard_run).collect(),
@@ -222,15 +231,19 @@ impl ShardRun {
             return self.count_unsent(live, UnsentCause::Stopped, due.count);
         }
         let Some(head) = head else {
-            return self.count_unsent(live, UnsentCause::NotConnected, due.count);
+            return self.count_unsent(live, UnsentCause::NoBlockHash, due.count);
         };
-        let granted = match self.load.lanes[due.lane].outlet.reserve(due.count) {
+        let outlet = &mut self.load.lanes[due.lane].outlet;
+        let granted = match outlet.reserve(due.count) {
             Ok(granted) => granted,
             Err(cause) => return self.count_unsent(live, cause, due.count),
         };
-        self.count_unsent(live, UnsentCause::BackPressure, due.count - granted);
-        let stream_before = self.stream.clone();
-        let batch = self.encode(common, Due { count: granted, ..due }, head);
+        if granted < due.count {
+            let cause = outlet.why_full();
+            self.count_unsent(live, cause, due.count - granted);
+        }
+        let stream_before = self.streams[due.lane].clone();
+        let mut batch = self.encode(common, Due { count: granted, ..due }, head);
         let encoded = batch.ends.len() as u64;
         if encoded < granted {
             self.load.lanes[due.lane].outlet.release(granted - encoded);
@@ -239,17 +252,16 @@ impl ShardRun {
         if encoded == 0 {
             return;
         }
-        if let Err(cause) = self.load.lanes[due.lane].outlet.push(batch) {
-            self.stream = stream_before;
-            return self.count_unsent(live, cause, encoded);
-        }
         let now_ns = elapsed();
-        for number in (0..encoded).map(|turn| due.first + turn * due.step) {
-            self.lag.record_ns(now_ns.saturating_sub(self.pacer.intended_ns(number)));
+        let lag_ns = |turn| now_ns.saturating_sub(self.pacer.intended_ns(due.first + turn * due.step));
+        batch.lags_ns.extend((0..encoded).map(lag_ns));
+        if let Err(cause) = self.load.lanes[due.lane].outlet.push(batch) {
+            self.streams[due.lane] = stream_before;
+            self.count_unsent(live, cause, encoded);
         }
     }
 
-    /// Signs what is due; fewer where the nonces reach the chain's bound.
+    /// Signs what is due; fewer where the nonces reach the chain's bound. Lags are left to the hand-over.
     fn encode(&mut self, common: &Common, due: Due, head: &Head) -> Batch {
         let keyring = &common.keyring;
         let lane = &mut self.load.lanes[due.lane];
@@ -259,6 +271,7 @@ impl ShardRun {
             frames: Vec::with_capacity(count * FRAME_LEN),
             ends: Vec::with_capacity(count),
             to: Vec::with_capacity(count),
+            lags_ns: Vec::with_capacity(count),
         };
         self.encoder.set_block_hash(head.block_hash);
         for number in (0..due.count).map(|turn| due.first + turn * due.step) {
@@ -281,7 +294,7 @@ impl ShardRun {
             );
             batch.ends.push(batch.frames.len());
             batch.to.push(u16::try_from(transfer.receiver_shard).unwrap_or(u16::MAX));
-            self.stream.update(stream_entry(&transfer));
+            self.streams[due.lane].update(stream_entry(&transfer));
         }
         batch
     }
@@ -300,12 +313,12 @@ impl ShardRun {
 
     fn finish(mut self) -> (ShardLoad, ShardTally) {
         self.load.next += self.pacer.taken();
-        let tally = ShardTally {
-            intended: self.intended,
-            unsent: self.unsent,
-            lag: self.lag,
-            stream: self.stream.finalize().into(),
-        };
+        let mut stream = Sha256::new();
+        for of_lane in self.streams {
+            stream.update(of_lane.finalize());
+        }
+        let tally =
+            ShardTally { intended: self.intended, unsent: self.unsent, stream: stream.finalize().into() };
         (self.load, tally)
     }
 }

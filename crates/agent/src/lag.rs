@@ -1,20 +1,22 @@
-//! The generator's own lag, from the intended send to the hand-over.
+//! Our own lag: from the intended send to the beginning of the write, less what the node made it wait.
 
 use hdrhistogram::Histogram;
 use tpsctl_model::load::QuantilesMs;
 
-/// Microseconds up to ten minutes with two significant digits: 14 KB a shard, and an error of at most 1 %.
+/// Microseconds up to ten minutes with two significant digits: 14 KB a link, and an error of at most 1 %.
 const LAG_US_MAX: u64 = 600_000_000;
 
 /// A distribution of lags.
 #[derive(Debug, Clone)]
 pub(crate) struct Lag(Histogram<u64>);
 
-impl Lag {
-    pub(crate) fn new() -> Self {
+impl Default for Lag {
+    fn default() -> Self {
         Self(Histogram::new_with_bounds(1, LAG_US_MAX, 2).expect("the bounds are those of the constant"))
     }
+}
 
+impl Lag {
     pub(crate) fn record_ns(&mut self, lag_ns: u64) {
         // Rounded up: no lag may look smaller than it was.
         self.0.saturating_record(lag_ns.div_ceil(1_000));
@@ -42,9 +44,9 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_what_was_recorded() {
-        let mut one = Lag::new();
+        let mut one = Lag::default();
         assert_eq!(one.quantiles(), QuantilesMs::default());
-        let mut other = Lag::new();
+        let mut other = Lag::default();
         (1..=99).for_each(|ms| one.record_ns(ms * 1_000_000));
         other.record_ns(100 * 1_000_000);
         one.add(&other);

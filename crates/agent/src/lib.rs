@@ -12,9 +12,11 @@
 //! |---|---|---|
 //! | sent | link | the operating system took its last byte |
 //! | unsent `generator_late` | generator | it fell due longer ago than the catch-up bound |
-//! | unsent `back_pressure` | generator | the queue was full |
-//! | unsent `back_pressure` | link | it was still in the queue a catch-up bound after the load's end |
-//! | unsent `not_connected` | generator | the link had no connection, or no valid block hash could be had |
+//! | unsent `back_pressure` | generator | the queue was full, and most of the last catch-up bound the link waited for the node |
+//! | unsent `back_pressure` | link | it was still in the queue a catch-up bound after the load's end, for the same reason |
+//! | unsent `generator_late` | both | the same without that reason: the link itself did not get on |
+//! | unsent `no_block_hash` | generator | no valid block hash could be had |
+//! | unsent `not_connected` | generator | the link had no connection |
 //! | unsent `not_connected` | link | it was in the queue when the connection broke |
 //! | unsent `stopped` | generator | it had fallen due and was not handed out when the load was stopped, or its nonce would have been over the chain's bound |
 
@@ -30,6 +32,7 @@ mod outlet;
 mod peer;
 mod session;
 mod tally;
+mod waiting;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,15 @@
 //! A link: the task that owns the connection to one producer and settles the fate of every transfer in its queue.
 
-use std::{collections::VecDeque, error::Error, future::Future, io, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    error::Error,
+    future::{Future, poll_fn},
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use tokio::{
     sync::{mpsc, watch},
@@ -9,8 +18,9 @@ use tokio::{
 use tpsctl_model::{NodeName, load::UnsentCause};
 
 use crate::{
-    outlet::{Batch, Gate, Item},
+    outlet::{Gate, Item, Queued},
     tally::{LinkTally, Live},
+    waiting::{BEAT, Waiting, proven},
 };
 
 /// First pause before a connection is made again; doubled after each failure.
@@ -63,19 +73,27 @@ pub(crate) struct Link<D> {
 }
 
 /// What a link remembers beside its channels.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LinkState {
     flight: Option<Flight>,
-    /// When writes completed, and how many transfers each; those that may yet prove unread.
+    /// When writes completed, and how many transfers each; those that may yet prove unread. Kept after the load's end.
     recent: VecDeque<(Instant, u64)>,
-    write_began: Option<Instant>,
+    /// Since when a write waits for the node.
+    wait_began: Option<Instant>,
+    /// How much of the last catch-up bound was spent waiting for the node.
+    waiting: Waiting,
     tally: LinkTally,
+    /// Whether a load runs: from its begin in the queue to its finish.
+    is_loaded: bool,
 }
 
-/// The batch that is being written. An answer of the reading side is a batch without transfers.
+/// What is being written.
 #[derive(Debug)]
 struct Flight {
-    batch: Batch,
+    frames: Vec<u8>,
+    /// Where each transfer's frame ends. An answer of the reading side has no transfers.
+    ends: Vec<usize>,
+    to: Vec<u16>,
     written: usize,
     sent: usize,
 }
@@ -87,6 +105,30 @@ enum End {
     Broken(LinkError),
     /// We end it: the flush deadline came in the middle of a frame, and half a frame cannot be taken back.
     Cut,
+}
+
+impl LinkState {
+    /// Who keeps transfers from being sent is judged by the last `catch_up`.
+    pub(crate) fn new(catch_up: Duration) -> Self {
+        Self {
+            flight: None,
+            recent: VecDeque::new(),
+            wait_began: None,
+            waiting: Waiting::over(catch_up),
+            tally: LinkTally::default(),
+            is_loaded: false,
+        }
+    }
+}
+
+impl Flight {
+    fn new(frames: Vec<u8>, ends: Vec<usize>, to: Vec<u16>) -> Self {
+        Self { frames, ends, to, written: 0, sent: 0 }
+    }
+
+    fn unsent(&self) -> u64 {
+        (self.ends.len() - self.sent) as u64
+    }
 }
 
 impl<D: Dial> Link<D> {
@@ -152,18 +194,23 @@ impl<D: Dial> Link<D> {
         }
     }
 
-    /// One write, or one item. Cancel safe: all state is in `self`, and changes after the only await.
+    /// One write, or one item. Cancel safe: all state is in `self`, and what a write took is noted as soon as it is known.
     async fn step(&mut self, sink: &mut D::Sink, answers: &mut mpsc::Receiver<Vec<u8>>) -> Option<End> {
-        let Some(flight) = &self.state.flight else {
+        let LinkState { flight: Some(flight), wait_began, waiting, .. } = &mut self.state else {
             return self.next_item(answers).await;
         };
-        self.state.write_began.get_or_insert_with(Instant::now);
-        let taken = tokio::select! {
-            biased;
-            taken = sink.write_some(&flight.batch.frames[flight.written..]) => taken,
-            () = due(&mut self.flush_until) => return self.give_up_flight(),
+        let taken = {
+            let mut write = pin!(sink.write_some(&flight.frames[flight.written..]));
+            match poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await {
+                Poll::Ready(taken) => Some(taken),
+                Poll::Pending => {
+                    wait_began.get_or_insert_with(Instant::now);
+                    wait_for_node(write, &self.gate, waiting, &mut self.flush_until).await
+                }
+            }
         };
-        self.state.write_began = None;
+        let Some(taken) = taken else { return self.give_up_flight() };
+        self.state.wait_began = None;
         match taken {
             Ok(len) => {
                 self.note_written(len);
@@ -176,19 +223,22 @@ impl<D: Dial> Link<D> {
     async fn next_item(&mut self, answers: &mut mpsc::Receiver<Vec<u8>>) -> Option<End> {
         let item = tokio::select! {
             Some(answer) = answers.recv() => {
-                Item::Batch(Batch { frames: answer, ..Batch::default() })
+                self.state.flight = Some(Flight::new(answer, Vec::new(), Vec::new()));
+                return None;
             }
             item = self.queue.recv() => match item {
                 Some(item) => item,
                 None => return Some(End::Closed),
             },
         };
-        let is_load = matches!(&item, Item::Batch(batch) if !batch.ends.is_empty());
+        self.state.waiting.note(Instant::now(), self.gate.waited());
         match item {
-            Item::Batch(batch) if !(is_load && self.is_flush_over()) => {
-                self.state.flight = Some(Flight { batch, written: 0, sent: 0 });
+            Item::Batch(queued) if !self.is_flush_over() => {
+                self.note_lag(&queued);
+                let batch = queued.batch;
+                self.state.flight = Some(Flight::new(batch.frames, batch.ends, batch.to));
             }
-            item => self.refuse(item, UnsentCause::BackPressure),
+            item => self.refuse(item, self.why_late()),
         }
         None
     }
@@ -197,12 +247,36 @@ impl<D: Dial> Link<D> {
         self.flush_until.borrow().is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Settles an item that cannot be sent, for `cause`.
+    /// Why there was no time for what is in the queue: the node kept us waiting, or this task was not scheduled.
+    fn why_late(&self) -> UnsentCause {
+        if self.state.waiting.is_for_node(Instant::now(), self.gate.waited()) {
+            UnsentCause::BackPressure
+        } else {
+            UnsentCause::GeneratorLate
+        }
+    }
+
+    /// A write begins. Its lag is ours up to here, but for the time that the writes before it waited for the node.
+    fn note_lag(&mut self, queued: &Queued) {
+        let for_node = self.gate.waited().saturating_sub(queued.waited_before);
+        let ours = queued.since.elapsed().saturating_sub(for_node);
+        let ours_ns = u64::try_from(ours.as_nanos()).unwrap_or(u64::MAX);
+        for lag_ns in &queued.batch.lags_ns {
+            self.state.tally.lag.record_ns(lag_ns.saturating_add(ours_ns));
+        }
+    }
+
+    /// Settles an item that cannot be sent, for `cause`; begin and finish of a load are no less than what they are.
     fn refuse(&mut self, item: Item, cause: UnsentCause) {
         match item {
-            Item::Batch(batch) => self.count_unsent(batch.ends.len() as u64, cause),
-            Item::Finish(reply) => {
+            Item::Begin => {
                 self.state.recent.clear();
+                self.state.is_loaded = true;
+                self.gate.forget_broken();
+            }
+            Item::Batch(queued) => self.count_unsent(queued.batch.ends.len() as u64, cause),
+            Item::Finish(reply) => {
+                self.state.is_loaded = false;
                 // A run that was given up no longer waits for its counts.
                 drop(reply.send(std::mem::take(&mut self.state.tally)));
             }
@@ -221,8 +295,8 @@ impl<D: Dial> Link<D> {
         let LinkState { flight: Some(flight), tally, recent, .. } = &mut self.state else { return };
         flight.written += len;
         let before = flight.sent;
-        while flight.batch.ends.get(flight.sent).is_some_and(|end| *end <= flight.written) {
-            *tally.sent_to.entry(flight.batch.to[flight.sent]).or_insert(0) += 1;
+        while flight.ends.get(flight.sent).is_some_and(|end| *end <= flight.written) {
+            *tally.sent_to.entry(flight.to[flight.sent]).or_insert(0) += 1;
             flight.sent += 1;
         }
         let count = (flight.sent - before) as u64;
@@ -235,7 +309,7 @@ impl<D: Dial> Link<D> {
             self.gate.leave(count);
             self.live.add_sent(count);
         }
-        if flight.written == flight.batch.frames.len() {
+        if flight.written == flight.frames.len() {
             self.state.flight = None;
         }
     }
@@ -243,30 +317,64 @@ impl<D: Dial> Link<D> {
     /// The flush deadline came while a batch was being written.
     fn give_up_flight(&mut self) -> Option<End> {
         let flight = self.state.flight.take()?;
-        let whole = flight.sent.checked_sub(1).map_or(0, |last| flight.batch.ends[last]);
-        self.count_unsent((flight.batch.ends.len() - flight.sent) as u64, UnsentCause::BackPressure);
+        let whole = flight.sent.checked_sub(1).map_or(0, |last| flight.ends[last]);
+        self.count_unsent(flight.unsent(), self.why_late());
         if flight.written > whole {
             return Some(End::Cut);
         }
-        self.state.write_began = None;
+        self.state.wait_began = None;
         None
     }
 
     /// The connection is gone: what was not written is not sent, and what was written last may not have been read. That
-    /// is everything written in the last [`UNREAD_WITHIN`] before the break, or, where a write was waiting for the
-    /// node, before that wait began: a node that had stopped reading then had not read that either.
+    /// is everything written in the last [`UNREAD_WITHIN`] before the break; or, where a write was waiting for the node,
+    /// before that wait began, since a node that had stopped reading then had not read that either; or, after a load's
+    /// end, before the last write, since nothing has shown since then that the node was still reading.
     fn note_break(&mut self) {
-        let from = self.state.write_began.take().unwrap_or_else(Instant::now);
+        let wait_began = self.state.wait_began.take();
+        let last_write = self.state.recent.back().filter(|_| !self.state.is_loaded).map(|(at, _)| *at);
+        let from = wait_began.into_iter().chain(last_write).min().unwrap_or_else(Instant::now);
         let is_doubtful = |(at, _): &&(Instant, u64)| from.saturating_duration_since(*at) <= UNREAD_WITHIN;
-        self.state.tally.on_broken_connection +=
-            self.state.recent.iter().filter(is_doubtful).map(|(_, count)| count).sum::<u64>();
+        let doubtful = self.state.recent.iter().filter(is_doubtful).map(|(_, count)| count).sum::<u64>();
         self.state.recent.clear();
-        self.state.tally.reconnects += 1;
+        if self.state.is_loaded {
+            self.state.tally.on_broken_connection += doubtful;
+            self.state.tally.reconnects += 1;
+        } else {
+            self.gate.add_broken_since_finish(doubtful);
+        }
         if let Some(flight) = self.state.flight.take() {
-            self.count_unsent((flight.batch.ends.len() - flight.sent) as u64, UnsentCause::NotConnected);
+            self.count_unsent(flight.unsent(), UnsentCause::NotConnected);
         }
         while let Ok(item) = self.queue.try_recv() {
             self.refuse(item, UnsentCause::NotConnected);
+        }
+    }
+}
+
+/// Waits for the node to take something of a write that it has kept waiting, and notes for how long. None when the flush
+/// deadline comes first.
+async fn wait_for_node(
+    mut write: Pin<&mut impl Future<Output = io::Result<usize>>>,
+    gate: &Gate,
+    waiting: &mut Waiting,
+    flush_until: &mut watch::Receiver<Option<Instant>>,
+) -> Option<io::Result<usize>> {
+    let mut looked_at = Instant::now();
+    waiting.note(looked_at, gate.waited());
+    loop {
+        let end = tokio::select! {
+            biased;
+            taken = &mut write => Some(Some(taken)),
+            () = due(flush_until) => Some(None),
+            () = sleep(BEAT) => None,
+        };
+        let now = Instant::now();
+        gate.add_waited(proven(now.duration_since(looked_at)));
+        waiting.note(now, gate.waited());
+        looked_at = now;
+        if let Some(end) = end {
+            return end;
         }
     }
 }

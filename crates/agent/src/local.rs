@@ -1,6 +1,6 @@
 //! The agent in this process.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
 use tokio::{
@@ -10,6 +10,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tpsctl_model::{
+    ShardId,
     load::{InjectReport, InjectTick, LoadOrder},
     plan::RunPlan,
 };
@@ -18,7 +19,7 @@ use tpsctl_workload::Keyring;
 use crate::{
     AgentError, CONTRACT, Hello, LoadAgent, LoadTarget, Prepared,
     clock::{StepWatch, unix_now_ns},
-    generator::{Common, Generator, ShardLoad, drive},
+    generator::{Common, Generator, ShardLoad, catch_up, drive},
     lag::Lag,
     outlet::queue_bound,
     session::Session,
@@ -76,11 +77,8 @@ impl LoadAgent for LocalAgent {
         let now = Instant::now();
         let start = start_instant(order.start_unix_ns, unix_now_ns(), now)?;
         let mut loads = session.loads.take().ok_or(AgentError::NotPrepared)?;
-        let catch_up = self.plan.load.catch_up_ms;
-        for load in &mut loads {
-            let bound = queue_bound(order.rate_per_shard, load.lanes.len(), catch_up);
-            load.lanes.iter_mut().for_each(|lane| lane.outlet.set_bound(bound));
-        }
+        let catch_up = catch_up(&self.plan);
+        begin(&mut loads, &order, catch_up)?;
         session.live.reset();
         session.flush_until.send_replace(None);
         let common = Common {
@@ -94,7 +92,7 @@ impl LoadAgent for LocalAgent {
         let ended_unix_ns = unix_now_ns();
 
         let session = self.session.as_mut().ok_or(AgentError::NotPrepared)?;
-        let flush_until = Instant::now() + catch_up.as_duration();
+        let flush_until = Instant::now() + catch_up;
         session.flush_until.send_replace(Some(flush_until));
         let (loads, generated) = generator.finish();
         let links = settle(&loads, flush_until + COUNT_DEADLINE).await?;
@@ -102,6 +100,24 @@ impl LoadAgent for LocalAgent {
         ticks.try_send(session.live.tick()).ok();
         session.loads = Some(loads);
         Ok(self.report(&order, &generated, &links, (ended_unix_ns, clock.stepped())))
+    }
+
+    async fn broken_since(&self) -> Result<BTreeMap<ShardId, u64>, AgentError> {
+        let outlets = self.session.as_ref().and_then(Session::outlets).ok_or(AgentError::NotPrepared)?;
+        let mut broken = BTreeMap::new();
+        for (shard, outlet) in outlets {
+            *broken.entry(self.plan.chain.shard_ids[shard]).or_insert(0) += outlet.broken_since_finish();
+        }
+        broken.retain(|_, count| *count > 0);
+        Ok(broken)
+    }
+
+    async fn all_connected(&self, deadline: Duration) -> Result<(), AgentError> {
+        let session = self.session.as_ref().ok_or(AgentError::NotPrepared)?;
+        session.all_connected(Instant::now() + deadline).await.map_err(|producer| {
+            let deadline_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+            AgentError::NotReconnected { producer, deadline_ms }
+        })
     }
 
     async fn close(&mut self) {
@@ -163,10 +179,12 @@ impl LocalAgent {
         (ended_unix_ns, clock_stepped): (u64, bool),
     ) -> InjectReport {
         let ids = &self.plan.chain.shard_ids;
-        let mut lag = Lag::new();
+        let mut lag = Lag::default();
+        for link in links.iter().flatten() {
+            lag.add(&link.lag);
+        }
         let mut stream = Sha256::new();
         for tally in generated {
-            lag.add(&tally.lag);
             stream.update(tally.stream);
         }
         let parts = ids.iter().zip(generated).zip(links);
@@ -192,6 +210,19 @@ fn start_instant(start_unix_ns: u64, unix_ns: u64, now: Instant) -> Result<Insta
         // The monotonic clock may be younger than that, just after the host's start.
         Some(late_ns) => Ok(now.checked_sub(Duration::from_nanos(late_ns)).unwrap_or(now)),
     }
+}
+
+/// Tells all links that a load begins. They are idle, so there is room in their queues.
+fn begin(loads: &mut [ShardLoad], order: &LoadOrder, catch_up: Duration) -> Result<(), AgentError> {
+    for load in loads {
+        let bound = queue_bound(order.rate_per_shard, load.lanes.len(), catch_up);
+        for outlet in load.lanes.iter_mut().map(|lane| &mut lane.outlet) {
+            if !outlet.begin(bound, catch_up) {
+                return Err(AgentError::LinkLost { producer: outlet.producer.clone() });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What became of all that was handed to the links, by shard index and producer.

@@ -8,15 +8,15 @@ use tokio::{
     time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
-use tpsctl_model::{Millis, plan::RunPlan};
+use tpsctl_model::{Millis, NodeName, plan::RunPlan};
 use tpsctl_rpc::{Client, PeerTarget};
 use tpsctl_workload::{Keyring, NonceRange};
 
 use crate::{
     AgentError, LoadTarget, Prepared,
-    generator::{ShardLoad, shard_loads},
+    generator::{ShardLoad, catch_up, shard_loads},
     head::{self, Head},
-    link::Link,
+    link::{Link, LinkState},
     outlet::{Outlet, outlet},
     peer::PeerDial,
     tally::Live,
@@ -30,6 +30,9 @@ const CALL_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Pause between looks at the height.
 const HEIGHT_POLL: Duration = Duration::from_millis(50);
+
+/// Pause between looks at the links.
+const CONNECTED_POLL: Duration = Duration::from_millis(20);
 
 /// What stands between [`Session::open`] and [`Session::close`].
 pub(crate) struct Session {
@@ -85,7 +88,7 @@ impl Session {
                 gate,
                 live: Arc::clone(&live),
                 flush_until: flush_out.clone(),
-                state: crate::link::LinkState::default(),
+                state: LinkState::new(catch_up(plan)),
             };
             tasks.spawn(link.run(first));
             outlets[shard].push(outlet);
@@ -97,6 +100,28 @@ impl Session {
         let nonces = NonceRange::starting_at(base_height);
         let session = Self { tasks, cancel, heads, flush_until, live, nonces, loads: Some(loads) };
         Ok((session, Prepared { connections, accounts, base_height }))
+    }
+
+    /// The outlets by the index of their shard; none while a load runs.
+    pub(crate) fn outlets(&self) -> Option<impl Iterator<Item = (usize, &Outlet)>> {
+        let loads = self.loads.as_ref()?;
+        let of_shard = |(shard, load)| {
+            let load: &ShardLoad = load;
+            load.lanes.iter().map(move |lane| (shard, &lane.outlet))
+        };
+        Some(loads.iter().enumerate().flat_map(of_shard))
+    }
+
+    /// Waits until all links are connected, or until `until`: then the producer of one that is not.
+    pub(crate) async fn all_connected(&self, until: Instant) -> Result<(), NodeName> {
+        loop {
+            let missing = self.outlets().into_iter().flatten().find(|(_, outlet)| !outlet.is_connected());
+            let Some((_, outlet)) = missing else { return Ok(()) };
+            if Instant::now() >= until {
+                return Err(outlet.producer.clone());
+            }
+            sleep(CONNECTED_POLL).await;
+        }
     }
 
     /// Ends all tasks and waits for them.

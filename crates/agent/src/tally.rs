@@ -10,7 +10,7 @@ use std::{
 
 use tpsctl_model::{
     ShardId,
-    load::{InjectTick, ShardInject, UnsentCause},
+    load::{InjectTick, QuantilesMs, ShardInject, UnsentCause},
 };
 
 use crate::lag::Lag;
@@ -50,13 +50,15 @@ impl Live {
 }
 
 /// What became of the transfers that a link was given during one load.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(crate) struct LinkTally {
     /// Sent, by index of the receiver's shard.
     pub(crate) sent_to: BTreeMap<u16, u64>,
     pub(crate) unsent: BTreeMap<UnsentCause, u64>,
     pub(crate) on_broken_connection: u64,
     pub(crate) reconnects: u32,
+    /// Of all transfers whose batch began to be written.
+    pub(crate) lag: Lag,
 }
 
 /// What the generator did for one shard during one load.
@@ -64,8 +66,7 @@ pub(crate) struct LinkTally {
 pub(crate) struct ShardTally {
     pub(crate) intended: u64,
     pub(crate) unsent: BTreeMap<UnsentCause, u64>,
-    pub(crate) lag: Lag,
-    /// SHA-256 over what was handed to the links.
+    /// SHA-256 over what was handed to each link, and over those of all links in their order.
     pub(crate) stream: [u8; 32],
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn shard_inject(
     links: &[LinkTally],
     ids: &[ShardId],
 ) -> ShardInject {
+    let mut lag = Lag::default();
     let mut report = ShardInject {
         shard,
         intended: generated.intended,
@@ -85,9 +87,10 @@ pub(crate) fn shard_inject(
         sent_to: BTreeMap::new(),
         on_broken_connection: 0,
         reconnects: 0,
-        send_lag_ms: generated.lag.quantiles(),
+        send_lag_ms: QuantilesMs::default(),
     };
     for link in links {
+        lag.add(&link.lag);
         for (index, count) in &link.sent_to {
             report.sent += count;
             *report.sent_to.entry(ids[usize::from(*index)]).or_insert(0) += count;
@@ -98,6 +101,7 @@ pub(crate) fn shard_inject(
         report.on_broken_connection += link.on_broken_connection;
         report.reconnects += link.reconnects;
     }
+    report.send_lag_ms = lag.quantiles();
     report.unsent.retain(|_, count| *count > 0);
     report
 }

@@ -4,6 +4,7 @@ use tpsctl_model::{
     plan::{NodePlan, NodeRole, RunPlan},
 };
 
+mod blame;
 mod fake_node;
 mod faults;
 mod network;

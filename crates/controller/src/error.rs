@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tpsctl_provider::ProviderError;
+
 /// Whose fault an error is; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
@@ -11,6 +13,8 @@ pub enum Category {
     Ours,
     /// The provider or a node failed.
     Provider,
+    /// Ctrl-C.
+    Interrupted,
 }
 
 /// A stage could not do its work.
@@ -90,7 +94,7 @@ pub enum ControllerError {
     #[error("make or keep the network")]
     Provider {
         /// Why.
-        source: Box<tpsctl_provider::ProviderError>,
+        source: Box<ProviderError>,
     },
     /// The injector failed.
     #[error("inject")]
@@ -112,11 +116,61 @@ pub enum ControllerError {
         /// Which.
         run: String,
     },
-    /// A trial's load would not drain.
-    #[error("see the network idle within {} s after a trial: it keeps a backlog", timeout.as_secs_f64())]
+    /// The network was not proven idle in time, so that a next trial would count this one's transfers.
+    #[error(
+        "see the network idle within {} s: {pending} transfers pending, {quiet_blocks} quiet blocks{}; raise \
+         `trial.idle_timeout`, or look at the nodes' logs",
+        timeout.as_secs_f64(),
+        unread_in_words(unread)
+    )]
     NotIdle {
         /// How long was waited.
         timeout: std::time::Duration,
+        /// In pools and queues.
+        pending: u64,
+        /// Last blocks in a row without gas.
+        quiet_blocks: u32,
+        /// Producers whose metrics could not be read: then the fault is ours.
+        unread: Vec<String>,
+    },
+    /// A node ended while the network recovered from the end of a node.
+    #[error("recover the network: {node} ended as well ({exit})")]
+    NodeLost {
+        /// Which.
+        node: String,
+        /// How.
+        exit: tpsctl_model::observation::ExitKind,
+    },
+    /// No final block came.
+    #[error("see a final block within {} s", timeout.as_secs_f64())]
+    NoBlocks {
+        /// How long was waited.
+        timeout: std::time::Duration,
+    },
+    /// One of our own threads or tasks failed.
+    #[error("finish our own task `{part}`")]
+    Task {
+        /// Which.
+        part: &'static str,
+        /// Why.
+        source: tokio::task::JoinError,
+    },
+    /// Our own code panicked; the message stands on stderr.
+    #[error("go on: this program panicked, which is a mistake of ours; please report it")]
+    Panicked,
+    /// The run has not come to a result.
+    #[error("find the result of run `{run}`: it has no run.json yet; `tpsctl status {run}` says what it is")]
+    NoResult {
+        /// Which.
+        run: String,
+    },
+    /// Another process loads or drives the run.
+    #[error("load run `{run}`: {why}")]
+    Busy {
+        /// Which.
+        run: String,
+        /// By whom.
+        why: String,
     },
     /// The follower and the scraper ended by themselves, or no producer answered.
     #[error("go on observing: the observers ended")]
@@ -136,17 +190,36 @@ impl ControllerError {
     /// Whose fault it is.
     pub fn category(&self) -> Category {
         match self {
-            Self::NoRuns { .. } | Self::NotARun { .. } | Self::Plan { .. } | Self::NotUp { .. } => {
+            Self::NoRuns { .. }
+            | Self::RunDirectory { .. }
+            | Self::NotARun { .. }
+            | Self::Plan { .. }
+            | Self::Keys { .. }
+            | Self::NotUp { .. }
+            | Self::NoResult { .. }
+            | Self::Busy { .. } => Category::BadInput,
+            Self::Provider { source } if matches!(**source, ProviderError::Cancelled) => {
+                Category::Interrupted
+            }
+            Self::Provider { source } if matches!(**source, ProviderError::NoRun { .. }) => {
                 Category::BadInput
             }
-            Self::Provider { .. } | Self::Ask { .. } => Category::Provider,
+            Self::Provider { .. } | Self::Ask { .. } | Self::NodeLost { .. } | Self::NoBlocks { .. } => {
+                Category::Provider
+            }
+            Self::Agent { source } if source.is_node() => Category::Provider,
+            Self::Interrupted => Category::Interrupted,
             _ => Category::Ours,
         }
     }
 }
 
-impl From<tpsctl_provider::ProviderError> for ControllerError {
-    fn from(source: tpsctl_provider::ProviderError) -> Self {
+fn unread_in_words(unread: &[String]) -> String {
+    if unread.is_empty() { String::new() } else { format!(", no metrics from {}", unread.join(", ")) }
+}
+
+impl From<ProviderError> for ControllerError {
+    fn from(source: ProviderError) -> Self {
         Self::Provider { source: Box::new(source) }
     }
 }

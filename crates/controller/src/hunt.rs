@@ -1,9 +1,11 @@
 //! Stages 5 to 8: trial after trial, until the search is done or gives up.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tpsctl_agent::LoadAgent;
+use tpsctl_agent::{LoadAgent, LocalAgent};
 use tpsctl_model::{
     event::RunEvent,
     result::{LimitedBy, Outcome, TrialRecord},
@@ -16,7 +18,10 @@ use crate::{
     error::ControllerError,
     events::Events,
     network,
+    network::chain,
+    nodes::Nodes,
     prepare::Prepared,
+    recover,
     trial::{self, Bench, TrialOrder},
     watch::Watch,
 };
@@ -29,7 +34,7 @@ pub(crate) struct Hunt {
     pub(crate) limited_by: LimitedBy,
     pub(crate) outcome: Outcome,
     pub(crate) node_version: String,
-    history: Vec<Trial>,
+    pub(crate) history: Vec<Trial>,
 }
 
 impl Default for Hunt {
@@ -62,17 +67,16 @@ pub(crate) async fn search(
 ) -> Result<(), ControllerError> {
     hunt.node_version = network::version(network.deployment()).await?;
     let Prepared { dir, plan, keyring, ledger, .. } = prepared;
-    let mut watch = Watch::start(network.deployment(), plan).await?;
-    let mut agent = match trial::agent(plan, keyring, network.deployment()).await {
-        Ok(agent) => agent,
-        Err(error) => {
-            watch.stop().await;
-            return Err(error);
-        }
+    let deployment = network.deployment().clone();
+    let targets = trial::targets(&deployment);
+    let mut watch = Watch::start(&deployment).await?;
+    let mut agent = LocalAgent::new(Arc::clone(plan), Arc::clone(keyring));
+    let nodes = Nodes::Own(network, ledger);
+    let mut bench = Bench { plan, targets, nodes, watch: &mut watch, agent: &mut agent, events, interrupt };
+    let searched = match bench.connect().await {
+        Ok(()) => search_on(&mut bench, dir, hunt).await,
+        Err(error) => Err(error),
     };
-    let network = Some((network, ledger));
-    let mut bench = Bench { plan, network, watch: &mut watch, agent: &mut agent, events, interrupt };
-    let searched = search_on(&mut bench, dir, hunt).await;
     agent.close().await;
     watch.stop().await;
     searched
@@ -85,7 +89,9 @@ async fn search_on(bench: &mut Bench<'_>, dir: &RunDir, hunt: &mut Hunt) -> Resu
         let plan = bench.plan;
         let step = tpsctl_search::next(&plan.search, plan.trial.invalid_retries, &hunt.history, elapsed_ms);
         let file = SearchFile { history: &hunt.history, next: &step };
-        RunDir::write_json(&dir.path("search.json"), &file)?;
+        if let Err(fault) = RunDir::write_json(&dir.path("search.json"), &file) {
+            bench.events.warn(format!("failed to {}", chain(&fault))).await;
+        }
         hunt.limited_by = tpsctl_search::limited_by(&hunt.history, &step);
         let (rate, why) = match step {
             _ if bench.interrupt.is_cancelled() => {
@@ -112,12 +118,12 @@ async fn search_on(bench: &mut Bench<'_>, dir: &RunDir, hunt: &mut Hunt) -> Resu
             warmup_ms: plan.trial.warmup_ms,
             window_ms: plan.trial.window_ms,
         };
-        let (record, ended) = trial::run(bench, &order).await?;
+        let (record, aftermath) = trial::run(bench, &order).await?;
         hunt.history.push(Trial { rate, verdict: record.verdict.clone() });
         hunt.trials.push(record.clone());
-        bench.events.tell(RunEvent::TrialDone { record: Box::new(record) }).await?;
+        bench.events.tell(RunEvent::TrialDone { record: Box::new(record) }).await;
         if !bench.interrupt.is_cancelled() {
-            trial::recover(bench, &ended).await?;
+            recover::recover(bench, aftermath).await?;
         }
     }
 }

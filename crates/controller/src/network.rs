@@ -4,7 +4,6 @@ use std::{sync::Mutex, time::Duration};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tpsctl_model::event::RunEvent;
 use tpsctl_provider::{
     Deployment, LocalProvider, Network, Provider, ProviderError, Provision, ReadyProbe, Task,
 };
@@ -12,6 +11,7 @@ use tpsctl_rpc::Client;
 
 use crate::{
     error::ControllerError,
+    events::Events,
     prepare::{Prepared, RunRequest},
 };
 
@@ -20,28 +20,43 @@ const ADVANCE_BLOCKS: u64 = 2;
 /// From one look at readiness to the next.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
+/// Events that the provider may be ahead of the journal: a few a node.
+const PROVIDER_EVENTS_MAX: usize = 1_024;
+
 /// Makes the network of a prepared run and waits until it produces blocks.
 pub(crate) async fn provision(
     request: &RunRequest,
     prepared: &mut Prepared,
-    events: mpsc::Sender<RunEvent>,
+    events: &mut Events,
     cancel: &CancellationToken,
 ) -> Result<Network, ControllerError> {
     let provider =
         LocalProvider { own_program: request.program.clone(), run_directory: prepared.dir.root().to_owned() };
-    // The provider tells of at most a few events a node; a full channel only means that nobody reads.
-    let on_event = move |event| drop(events.try_send(event));
+    let (sender, mut told) = mpsc::channel(PROVIDER_EVENTS_MAX);
+    let on_event = move |event| drop(sender.try_send(event));
     let probe = BlocksAdvance::default();
-    let network = provider
-        .provision(Provision {
+    let network = {
+        let making = provider.provision(Provision {
             plan: &prepared.plan,
             bundle: &prepared.bundle,
             ledger: &mut prepared.ledger,
             probe: &probe,
             cancel,
             on_event: &on_event,
-        })
-        .await?;
+        });
+        tokio::pin!(making);
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = told.recv() => events.tell(event).await,
+                made = &mut making => break made,
+            }
+        }
+    };
+    while let Ok(event) = told.try_recv() {
+        events.tell(event).await;
+    }
+    let network = network?;
     crate::RunDir::write_json(&prepared.dir.path("deployment.json"), network.deployment())?;
     Ok(network)
 }
@@ -89,10 +104,10 @@ impl BlocksAdvance {
 
 /// Looks until the network is ready, at most for `timeout`.
 pub(crate) async fn wait_until_ready(
-    probe: &BlocksAdvance,
     deployment: &Deployment,
     timeout: Duration,
 ) -> Result<(), ControllerError> {
+    let probe = BlocksAdvance::default();
     let mut reason = "no answer yet".to_owned();
     let look = async {
         let mut every = tokio::time::interval(LOOK_PERIOD);

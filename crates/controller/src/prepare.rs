@@ -8,7 +8,7 @@ use std::{
 
 use tpsctl_model::{
     event::{RunEvent, Stage},
-    plan::RunPlan,
+    plan::{KeyKind, RunPlan},
     result::Fingerprints,
 };
 use tpsctl_plan::Severity;
@@ -17,6 +17,9 @@ use tpsctl_scenario::Scenario;
 use tpsctl_workload::Keyring;
 
 use crate::{RunDir, clock, error::ControllerError, events::Events, host};
+
+/// What the seed determined, in the run directory.
+pub(crate) const FINGERPRINTS_FILE: &str = "genesis/fingerprints.json";
 
 /// A scenario to be made into a network.
 #[derive(Debug)]
@@ -38,7 +41,6 @@ pub(crate) struct Prepared {
     pub(crate) fingerprints: Fingerprints,
     pub(crate) bundle: Bundle,
     pub(crate) ledger: Ledger,
-    pub(crate) warnings: Vec<String>,
     pub(crate) started_unix_ns: u64,
 }
 
@@ -54,30 +56,26 @@ pub(crate) async fn prepare(request: &RunRequest, events: &mut Events) -> Result
     let ledger = Ledger::create(dir.root(), header)?;
     events.record_in(Journal::open(dir.root())?);
     let directory = request.runs_dir.join(dir.id()).display().to_string();
-    events.tell(RunEvent::RunStarted { run_id: dir.id().to_owned(), directory }).await?;
+    events.tell(RunEvent::RunStarted { run_id: dir.id().to_owned(), directory }).await;
 
-    events.tell(RunEvent::StageStarted { stage: Stage::Plan }).await?;
+    events.tell(RunEvent::StageStarted { stage: Stage::Plan }).await;
     RunDir::write_text(&dir.path("scenario.resolved.yaml"), &request.scenario.to_yaml())?;
     RunDir::write_json(&dir.path("plan.json"), &plan)?;
-    let warnings: Vec<_> = planned
-        .notes
-        .iter()
-        .filter(|note| note.severity == Severity::Warning)
-        .map(|note| format!("{}: {} ({})", note.check, note.sentence, note.figure))
-        .collect();
-    for text in &warnings {
-        events.tell(RunEvent::Warning { text: text.clone() }).await?;
+    for note in planned.notes.iter().filter(|note| note.severity == Severity::Warning) {
+        events.warn(format!("{}: {} ({})", note.check, note.sentence, note.figure)).await;
     }
-    events.tell(RunEvent::StageDone { stage: Stage::Plan, summary: plan_summary(&plan) }).await?;
+    events.tell(RunEvent::StageDone { stage: Stage::Plan, summary: plan_summary(&plan) }).await;
 
-    events.tell(RunEvent::StageStarted { stage: Stage::Genesis }).await?;
-    let (keyring, fingerprints, genesis_json) = genesis(&plan, &dir)?;
+    events.tell(RunEvent::StageStarted { stage: Stage::Genesis }).await;
+    let plan = Arc::new(plan);
+    let (keyring, fingerprints, genesis_json) = genesis_apart(&plan, &dir).await?;
+    RunDir::write_json(&dir.path(FINGERPRINTS_FILE), &fingerprints)?;
     let accounts: usize = keyring.shards().iter().map(tpsctl_workload::ShardKeys::len).sum();
     let summary = format!("{accounts} accounts, sha256 {}", &fingerprints.genesis[..16]);
-    events.tell(RunEvent::StageDone { stage: Stage::Genesis, summary }).await?;
+    events.tell(RunEvent::StageDone { stage: Stage::Genesis, summary }).await;
     let bundle = Bundle { genesis_json };
-    let (plan, keyring) = (Arc::new(plan), Arc::new(keyring));
-    Ok(Prepared { dir, plan, keyring, fingerprints, bundle, ledger, warnings, started_unix_ns })
+    let keyring = Arc::new(keyring);
+    Ok(Prepared { dir, plan, keyring, fingerprints, bundle, ledger, started_unix_ns })
 }
 
 fn plan_summary(plan: &RunPlan) -> String {
@@ -91,7 +89,17 @@ fn plan_summary(plan: &RunPlan) -> String {
     )
 }
 
-/// Keys, then `genesis/genesis.json`, streamed.
+/// [`genesis`] on a thread of its own: it computes for seconds, in which Ctrl-C must be heard.
+async fn genesis_apart(
+    plan: &Arc<RunPlan>,
+    dir: &RunDir,
+) -> Result<(Keyring, Fingerprints, PathBuf), ControllerError> {
+    let (plan, dir) = (Arc::clone(plan), dir.clone());
+    let made = tokio::task::spawn_blocking(move || genesis(&plan, &dir)).await;
+    made.map_err(|source| ControllerError::Task { part: "genesis", source })?
+}
+
+/// Keys, then `genesis/genesis.json`, streamed; with `keys: seed` also the account files that other tools read.
 fn genesis(plan: &RunPlan, dir: &RunDir) -> Result<(Keyring, Fingerprints, PathBuf), ControllerError> {
     let keyring = Keyring::build(plan).map_err(|source| ControllerError::Keys { source })?;
     let path = dir.path("genesis/genesis.json");
@@ -101,8 +109,25 @@ fn genesis(plan: &RunPlan, dir: &RunDir) -> Result<(Keyring, Fingerprints, PathB
     let digest = tpsctl_genesis::genesis(plan, &keyring, &mut out)
         .map_err(|source| ControllerError::Genesis { source })?;
     out.flush().map_err(fault)?;
+    if plan.accounts.keys == KeyKind::Seed {
+        account_files(&keyring, dir)?;
+    }
     let keys = tpsctl_genesis::keys_fingerprint(&keyring, &tpsctl_genesis::node_keys(plan));
     let stream = tpsctl_workload::stream::stream_fingerprint(plan, &keyring)
         .map_err(|source| ControllerError::Keys { source })?;
     Ok((keyring, Fingerprints { genesis: digest.sha256_hex, keys, stream }, path))
+}
+
+/// `genesis/accounts/shard_<id>.json`, in the format of nearcore's load tools.
+fn account_files(keyring: &Keyring, dir: &RunDir) -> Result<(), ControllerError> {
+    for keys in keyring.shards() {
+        let path = dir.path(&format!("genesis/accounts/shard_{}.json", keys.shard()));
+        let fault = |source| ControllerError::WriteArtefact { path: path.clone(), source };
+        fs_err::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(fault)?;
+        let mut out = BufWriter::new(fs_err::File::create(&path).map_err(fault)?);
+        tpsctl_genesis::account_files(keys, &mut out)
+            .map_err(|source| ControllerError::Genesis { source })?;
+        out.flush().map_err(fault)?;
+    }
+    Ok(())
 }

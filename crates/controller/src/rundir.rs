@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::{Serialize, de::DeserializeOwned};
+use tpsctl_provider::Ledger;
 
 use crate::error::ControllerError;
 
@@ -47,7 +48,10 @@ impl RunDir {
 
     /// All runs below `runs`, by id.
     pub fn all(runs: &Path) -> Result<Vec<Self>, ControllerError> {
-        let fault = |source| ControllerError::RunDirectory { path: runs.to_owned(), source };
+        let fault = |source: std::io::Error| match source.kind() {
+            std::io::ErrorKind::NotFound => ControllerError::NoRuns { runs: runs.to_owned() },
+            _ => ControllerError::RunDirectory { path: runs.to_owned(), source },
+        };
         let mut found = Vec::new();
         for entry in fs::read_dir(runs).map_err(fault)? {
             let path = entry.map_err(fault)?.path();
@@ -107,14 +111,17 @@ impl RunDir {
     }
 }
 
-/// The newest run directory: ids carry their time, so the greatest time part wins over all scenario names.
+/// The run that was made last, by its ledger; one whose ledger cannot be read counts by its directory's own time.
 fn newest(runs: &Path) -> Option<PathBuf> {
+    let created_unix_ms = |path: &PathBuf| {
+        if let Ok(ledger) = Ledger::open(path) {
+            return Some(ledger.header().created_unix_ms);
+        }
+        let modified = fs::metadata(path).and_then(|meta| meta.modified()).ok()?;
+        let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+        u64::try_from(since.as_millis()).ok()
+    };
     let entries = fs::read_dir(runs).ok()?;
-    entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.path())
-        .filter(|path| path.join("ledger.json").is_file())
-        .max_by_key(|path| {
-            fs::metadata(path.join("ledger.json")).and_then(|meta| meta.created().or(meta.modified())).ok()
-        })
+    let runs = entries.filter_map(Result::ok).map(|entry| entry.path());
+    runs.filter(|path| path.join("ledger.json").is_file()).max_by_key(created_unix_ms)
 }

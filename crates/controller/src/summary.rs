@@ -1,8 +1,11 @@
 //! Stage 9's input: everything of a run in one value.
 
 use tpsctl_model::{
-    plan::{NodeBinary, ProviderKind},
-    result::{Knee, NodeInfo, Outcome, RUN_SCHEMA, RunResult},
+    plan::{NodeBinary, ProviderKind, RunPlan},
+    result::{
+        Accounting, Bounds, Fingerprints, Knee, LimitedBy, NodeInfo, Outcome, RUN_SCHEMA, RunResult,
+        TrialRecord,
+    },
     verdict::Verdict,
 };
 
@@ -13,6 +16,7 @@ use crate::{
     hunt::Hunt,
     network::chain,
     prepare::{Prepared, RunRequest},
+    teardown::Teardown,
 };
 
 /// The outcome of a run that an error ended.
@@ -24,14 +28,17 @@ pub(crate) fn outcome_of(error: &ControllerError) -> Outcome {
         why = format!("{why}; {hint}");
     }
     match error.category() {
-        _ if matches!(error, ControllerError::NotIdle { .. }) => Outcome::Inconclusive { why },
+        _ if matches!(error, ControllerError::NotIdle { unread, .. } if unread.is_empty()) => {
+            Outcome::Inconclusive { why }
+        }
         Category::Provider => Outcome::ProviderFailed { why },
+        Category::Interrupted => Outcome::Interrupted,
         Category::BadInput | Category::Ours => Outcome::Invalid { why },
     }
 }
 
-fn knee(hunt: &Hunt, shards: u64) -> Option<Knee> {
-    let (low, high) = hunt.interval?;
+fn knee(interval: Option<(u64, Option<u64>)>, shards: u64) -> Option<Knee> {
+    let (low, high) = interval?;
     Some(Knee {
         per_shard_low: low,
         per_shard_high: high,
@@ -41,27 +48,86 @@ fn knee(hunt: &Hunt, shards: u64) -> Option<Knee> {
     })
 }
 
-/// Puts the result together.
-pub(crate) fn assemble(
-    request: &RunRequest,
-    prepared: &Prepared,
-    hunt: Hunt,
-    processes_left: u32,
-) -> RunResult {
-    let plan = &prepared.plan;
-    let accounting = tpsctl_search::accounting(&hunt.trials);
-    let outcome = match hunt.outcome {
+/// The worst of what the search found, what the accounts say and what is left.
+fn outcome(found: &Outcome, accounting: &Accounting, ending: &Teardown) -> Outcome {
+    if !ending.left.is_empty() {
+        let why = format!("failed to end {}; `tpsctl down` tries again", ending.left.join(", "));
+        return Outcome::ProviderFailed { why };
+    }
+    if let Some(fault) = &ending.fault {
+        return outcome_of(fault);
+    }
+    match found {
         Outcome::Done | Outcome::Inconclusive { .. } | Outcome::GoalNotMet { .. } if !accounting.closed => {
             let why = format!("the accounts do not add up: {} transfers unexplained", accounting.difference);
             Outcome::Invalid { why }
         }
-        ref outcome => outcome.clone(),
+        found => found.clone(),
+    }
+}
+
+/// What was decided before the first trial.
+#[derive(Debug)]
+pub(crate) struct Basis<'a> {
+    pub(crate) run_id: &'a str,
+    pub(crate) plan: &'a RunPlan,
+    pub(crate) scenario: serde_json::Value,
+    pub(crate) fingerprints: &'a Fingerprints,
+}
+
+/// How the run went.
+#[derive(Debug)]
+pub(crate) struct Course {
+    pub(crate) started_unix_ns: u64,
+    pub(crate) ended_unix_ns: u64,
+    pub(crate) outcome: Outcome,
+    pub(crate) interval: Option<(u64, Option<u64>)>,
+    pub(crate) bounds: Option<Bounds>,
+    pub(crate) limited_by: LimitedBy,
+    pub(crate) trials: Vec<TrialRecord>,
+    pub(crate) node_version: String,
+    pub(crate) processes_left: u32,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The result of a run that this process drove.
+pub(crate) fn assemble(
+    request: &RunRequest,
+    prepared: &Prepared,
+    hunt: Hunt,
+    ending: &Teardown,
+    warnings: &[String],
+) -> RunResult {
+    let basis = Basis {
+        run_id: prepared.dir.id(),
+        plan: &prepared.plan,
+        scenario: serde_json::to_value(&request.scenario).unwrap_or_default(),
+        fingerprints: &prepared.fingerprints,
     };
-    let shards = plan.chain.shard_ids.len() as u64;
-    let mut warnings = prepared.warnings.clone();
-    let invalid = hunt.trials.iter().filter(|trial| matches!(trial.verdict, Verdict::Invalid { .. })).count();
+    let accounting = tpsctl_search::accounting(&hunt.trials);
+    let ended = Course {
+        started_unix_ns: prepared.started_unix_ns,
+        ended_unix_ns: clock::unix_ns(),
+        outcome: outcome(&hunt.outcome, &accounting, ending),
+        interval: hunt.interval,
+        bounds: tpsctl_search::bounds(&hunt.history, prepared.plan.search.confirmations),
+        limited_by: hunt.limited_by,
+        trials: hunt.trials,
+        node_version: hunt.node_version,
+        processes_left: u32::try_from(ending.left.len()).unwrap_or(u32::MAX),
+        warnings: warnings.to_vec(),
+    };
+    result_of(&basis, ended)
+}
+
+/// Puts a result together.
+pub(crate) fn result_of(basis: &Basis<'_>, ended: Course) -> RunResult {
+    let plan = basis.plan;
+    let mut warnings = ended.warnings;
+    let invalid =
+        ended.trials.iter().filter(|trial| matches!(trial.verdict, Verdict::Invalid { .. })).count();
     if invalid > 0 {
-        warnings.push(format!("{invalid} of {} trials were invalid and moved no bound", hunt.trials.len()));
+        warnings.push(format!("{invalid} of {} trials were invalid and moved no bound", ended.trials.len()));
     }
     let binary = match &plan.node.binary {
         NodeBinary::Embedded => "embedded".to_owned(),
@@ -69,28 +135,29 @@ pub(crate) fn assemble(
     };
     RunResult {
         schema: RUN_SCHEMA.to_owned(),
-        run_id: prepared.dir.id().to_owned(),
-        started_at: clock::rfc3339(prepared.started_unix_ns),
-        ended_at: clock::rfc3339(clock::unix_ns()),
-        scenario: serde_json::to_value(&request.scenario).unwrap_or_default(),
+        run_id: basis.run_id.to_owned(),
+        started_at: clock::rfc3339(ended.started_unix_ns),
+        ended_at: clock::rfc3339(ended.ended_unix_ns),
+        scenario: basis.scenario.clone(),
         seed: plan.seed.0,
         provider: match plan.provider {
             ProviderKind::Local => "local".to_owned(),
         },
         node: NodeInfo {
             binary,
-            version: hunt.node_version.clone(),
+            version: ended.node_version,
             embedded: plan.node.binary == NodeBinary::Embedded,
         },
         host: host::host_info(),
         goal: plan.goal.clone(),
-        knee: knee(&hunt, shards),
-        outcome,
-        limited_by: hunt.limited_by,
-        trials: hunt.trials,
-        accounting,
-        fingerprints: prepared.fingerprints.clone(),
-        processes_left,
+        knee: knee(ended.interval, plan.chain.shard_ids.len() as u64),
+        bounds: ended.bounds,
+        outcome: ended.outcome,
+        limited_by: ended.limited_by,
+        accounting: tpsctl_search::accounting(&ended.trials),
+        trials: ended.trials,
+        fingerprints: basis.fingerprints.clone(),
+        processes_left: ended.processes_left,
         warnings,
     }
 }

@@ -9,10 +9,12 @@ use tpsctl_model::{
 };
 use tpsctl_provider::{DestroyReport, Ledger, Network, ledger::EntryState};
 
-use crate::{RunDir, error::ControllerError, events::Events, prepare::Prepared};
+use crate::{RunDir, error::ControllerError, events::Events, network::chain, prepare::Prepared};
 
 /// After SIGINT, how long nodes of a run whose plan is not at hand have until SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(5);
+/// How long a controller that is asked to end its run has to do so: it tears down and writes its report.
+const CONTROLLER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a run is and what of it still runs.
 #[derive(Debug, Clone, Serialize)]
@@ -42,8 +44,10 @@ pub struct NodeStatus {
     pub p2p: String,
 }
 
-/// Ends every process of a run and removes the nodes' homes; results and logs stay.
+/// Ends every process of a run and removes the nodes' homes; results and logs stay. A controller that drives the run is
+/// asked to end it first, as Ctrl-C would, so that no two processes tear down one network.
 pub async fn down(dir: &RunDir) -> Result<DestroyReport, ControllerError> {
+    tpsctl_provider::end_controller(dir.root(), CONTROLLER_PATIENCE).await?;
     Ok(tpsctl_provider::destroy(dir.root(), STOP_GRACE).await?)
 }
 
@@ -73,42 +77,66 @@ pub fn status(dir: &RunDir) -> Result<StatusReport, ControllerError> {
     })
 }
 
-/// Ends this run's network, where it came to be, and whatever else the ledger holds; returns how many processes are left.
-pub(crate) async fn end(
-    prepared: &mut Prepared,
-    network: Option<Network>,
-    events: &mut Events,
-) -> Result<u32, ControllerError> {
-    events.tell(RunEvent::StageStarted { stage: Stage::Teardown }).await?;
+/// What is left after teardown.
+#[derive(Debug, Default)]
+pub(crate) struct Teardown {
+    /// Processes that could not be ended, as `node (process pid)`.
+    pub(crate) left: Vec<String>,
+    /// Why nothing is known of what is left.
+    pub(crate) fault: Option<ControllerError>,
+}
+
+/// Ends this run's network, where it came to be, and whatever else the ledger holds. Goes on whatever fails: what cannot
+/// be ended or removed is said, and never keeps the report from being written.
+pub(crate) async fn end(prepared: &mut Prepared, network: Option<Network>, events: &mut Events) -> Teardown {
+    events.tell(RunEvent::StageStarted { stage: Stage::Teardown }).await;
     let grace = prepared.plan.node.stop_timeout_ms.as_duration();
     let mut ended = 0;
     if let Some(mut network) = network {
+        let nodes = network.deployment().nodes.len();
         match network.stop(&mut prepared.ledger, grace).await {
             Ok(ends) => ended += ends.len(),
-            // What could not be stopped as a child is still in the ledger, and ended from there below.
-            Err(fault) => events.tell(RunEvent::Warning { text: crate::network::chain(&fault) }).await?,
+            // What could not be stopped as a child, or not be recorded, is ended from the ledger below.
+            Err(fault) => {
+                ended += nodes;
+                events.warn(format!("failed to {}", chain(&fault))).await;
+            }
         }
     }
-    let report = tpsctl_provider::destroy(prepared.dir.root(), grace).await?;
-    if let Some(fault) = &report.ledger_fault {
-        events.tell(RunEvent::Warning { text: crate::network::chain(fault) }).await?;
+    match tpsctl_provider::destroy(prepared.dir.root(), grace).await {
+        Ok(report) => {
+            if let Some(fault) = &report.ledger_fault {
+                events.warn(format!("failed to {}", chain(fault))).await;
+            }
+            let left: Vec<_> =
+                report.left.iter().map(|left| format!("{} (process {})", left.node, left.pid)).collect();
+            let ended = (ended + report.ended.len()).saturating_sub(left.len());
+            let summary = format!("{ended} processes ended, {} left", left.len());
+            events.tell(RunEvent::StageDone { stage: Stage::Teardown, summary }).await;
+            Teardown { left, fault: None }
+        }
+        Err(fault) => {
+            events.warn(format!("failed to {}", chain(&fault))).await;
+            Teardown { left: Vec::new(), fault: Some(fault.into()) }
+        }
     }
-    let summary = format!("{} processes ended, {} left", ended + report.ended.len(), report.left.len());
-    events.tell(RunEvent::StageDone { stage: Stage::Teardown, summary }).await?;
-    Ok(u32::try_from(report.left.len()).unwrap_or(u32::MAX))
 }
 
-/// Ends what earlier runs left behind whose controllers are gone, except networks that `up` left on purpose.
-pub(crate) async fn sweep(runs: &Path, events: &mut Events) -> Result<(), ControllerError> {
-    for orphan in tpsctl_provider::sweep(runs)? {
-        let report = tpsctl_provider::destroy(&orphan, STOP_GRACE).await?;
-        let text = format!(
-            "an earlier run was left behind, its controller gone: {} ({} processes ended, {} left)",
-            orphan.display(),
-            report.ended.len(),
-            report.left.len()
-        );
-        events.tell(RunEvent::Warning { text }).await?;
+/// Ends what earlier runs left behind whose controllers are gone, except networks that `up` left on purpose. What cannot
+/// be ended is said and does not keep the new run from starting.
+pub(crate) async fn sweep(runs: &Path, events: &mut Events) {
+    let orphans = match tpsctl_provider::sweep(runs) {
+        Ok(orphans) => orphans,
+        Err(fault) => {
+            return events.warn(format!("earlier runs not looked at: failed to {}", chain(&fault))).await;
+        }
+    };
+    for orphan in orphans {
+        let what = format!("an earlier run was left behind, its controller gone: {}", orphan.display());
+        let done = match tpsctl_provider::destroy(&orphan, STOP_GRACE).await {
+            Ok(report) => format!("{} processes ended, {} left", report.ended.len(), report.left.len()),
+            Err(fault) => format!("failed to {}", chain(&fault)),
+        };
+        events.warn(format!("{what} ({done})")).await;
     }
-    Ok(())
 }

@@ -2,7 +2,6 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
@@ -12,23 +11,25 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 use tokio_util::sync::CancellationToken;
-use tpsctl_agent::{LoadAgent, LoadTarget, LocalAgent};
+use tpsctl_agent::{AgentError, LoadAgent, LoadTarget, LocalAgent};
 use tpsctl_model::{
     Millis, NodeName, Tps,
     event::{RunEvent, TrialPhase},
-    load::{InjectReport, InjectTick, LoadOrder},
-    observation::{BlockFact, Gap, MetricsSample, NodeExit, Observation},
+    load::{InjectReport, InjectTick, LoadOrder, QuantilesMs},
+    observation::{BlockFact, ExitKind, Gap, MetricsSample, NodeExit, Observation},
     plan::{NodeRole, RunPlan},
-    result::TrialRecord,
+    result::{TrialCounts, TrialRecord},
+    verdict::{BrokenCriterion, InvalidCause, Verdict},
 };
-use tpsctl_provider::{Deployment, Ledger, Network, NodeEnded};
-use tpsctl_workload::Keyring;
+use tpsctl_provider::{DeployedNode, Deployment};
+use tpsctl_search::JudgedLoad;
 
 use crate::{
     RunDir, clock,
     error::ControllerError,
     events::Events,
-    network::{BlocksAdvance, wait_until_ready},
+    network::chain,
+    nodes::Nodes,
     watch::{Ending, Progress, Watch},
 };
 
@@ -55,42 +56,54 @@ pub(crate) struct TrialOrder {
 #[derive(Debug)]
 pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a RunPlan,
-    /// The network and its ledger, where this process made them; none where it only loads a network.
-    pub(crate) network: Option<(&'a mut Network, &'a mut Ledger)>,
+    pub(crate) targets: Vec<LoadTarget>,
+    pub(crate) nodes: Nodes<'a>,
     pub(crate) watch: &'a mut Watch,
     pub(crate) agent: &'a mut LocalAgent,
     pub(crate) events: &'a mut Events,
     pub(crate) interrupt: &'a CancellationToken,
 }
 
-/// An injector for every producer of `plan`, connected.
-pub(crate) async fn agent(
-    plan: &Arc<RunPlan>,
-    keyring: &Arc<Keyring>,
-    deployment: &Deployment,
-) -> Result<LocalAgent, ControllerError> {
-    let targets = deployment
-        .nodes
-        .iter()
-        .filter_map(|node| match node.role {
-            NodeRole::Producer { shard, .. } => Some(LoadTarget {
-                shard,
-                producer: node.name.clone(),
-                peer_id: node.public_key,
-                p2p: node.p2p,
-                rpc: node.rpc,
-            }),
-            NodeRole::Rpc => None,
-        })
-        .collect();
-    let mut agent = LocalAgent::new(Arc::clone(plan), Arc::clone(keyring));
-    agent.prepare(targets).await?;
-    Ok(agent)
+/// Every producer of a deployment, as the injector needs to know it.
+pub(crate) fn targets(deployment: &Deployment) -> Vec<LoadTarget> {
+    let target = |node: &DeployedNode| match node.role {
+        NodeRole::Producer { shard, .. } => Some(LoadTarget {
+            shard,
+            producer: node.name.clone(),
+            peer_id: node.public_key,
+            p2p: node.p2p,
+            rpc: node.rpc,
+        }),
+        NodeRole::Rpc => None,
+    };
+    deployment.nodes.iter().filter_map(target).collect()
+}
+
+impl Bench<'_> {
+    /// Connects the injector to every producer, anew. Ctrl-C ends the waiting.
+    pub(crate) async fn connect(&mut self) -> Result<(), ControllerError> {
+        tokio::select! {
+            prepared = self.agent.prepare(self.targets.clone()) => prepared.map(drop).map_err(Into::into),
+            () = self.interrupt.cancelled() => Err(ControllerError::Interrupted),
+        }
+    }
+}
+
+/// What a trial leaves to be put right before the next one.
+#[derive(Debug, Default)]
+pub(crate) struct Aftermath {
+    /// Nodes that ended.
+    pub(crate) ended: Vec<NodeName>,
+    /// The injector failed and must be prepared again.
+    pub(crate) is_agent_lost: bool,
+    /// The wall clock was stepped: whoever compares times must begin anew.
+    pub(crate) is_clock_stepped: bool,
 }
 
 /// What one trial's load and drain left to be judged.
 struct Ran {
-    report: InjectReport,
+    /// None where the injector failed: then there are no counts to judge.
+    report: Result<InjectReport, AgentError>,
     exits: Vec<NodeExit>,
     drained_unix_ns: u64,
     is_idle: bool,
@@ -100,35 +113,88 @@ struct Ran {
 pub(crate) async fn run(
     bench: &mut Bench<'_>,
     order: &TrialOrder,
-) -> Result<(TrialRecord, Vec<NodeName>), ControllerError> {
-    let load_ms = Millis(order.warmup_ms.0 + order.window_ms.0);
-    bench
-        .events
-        .tell(RunEvent::TrialStarted {
-            trial: order.trial,
-            rate_per_shard: order.rate_per_shard,
-            load_ms: load_ms.0,
-            why: order.why.clone(),
-        })
-        .await?;
-    bench.watch.begin_trial().await?;
-    let start_unix_ns = clock::unix_ns() + u64::try_from(START_DELAY.as_nanos()).unwrap_or(0);
+) -> Result<(TrialRecord, Aftermath), ControllerError> {
+    let load_ms = Millis(order.warmup_ms.0.saturating_add(order.window_ms.0));
+    let started = RunEvent::TrialStarted {
+        trial: order.trial,
+        rate_per_shard: order.rate_per_shard,
+        load_ms: load_ms.0,
+        why: order.why.clone(),
+    };
+    bench.events.tell(started).await;
+    bench.watch.begin_trial(bench.plan.node.ready_timeout_ms.as_duration(), bench.interrupt).await?;
     let load = LoadOrder {
         trial: order.trial,
         rate_per_shard: Tps(order.rate_per_shard),
         duration_ms: load_ms,
-        start_unix_ns,
+        start_unix_ns: clock::unix_ns() + u64::try_from(START_DELAY.as_nanos()).unwrap_or(0),
     };
     let ran = load_and_drain(bench, load).await?;
-    let window_from_unix_ns = ran.report.started_unix_ns + order.warmup_ms.0 * 1_000_000;
-    let window = window_from_unix_ns..window_from_unix_ns + order.window_ms.0 * 1_000_000;
-    let ended = ran.exits.iter().map(|exit| exit.node.clone()).collect();
+    let mut aftermath =
+        Aftermath { ended: ran.exits.iter().map(|exit| exit.node.clone()).collect(), ..Aftermath::default() };
+    let mut report = match ran.report {
+        Ok(report) => report,
+        Err(error) => {
+            aftermath.is_agent_lost = true;
+            let record = lost(order, &error, &ran.exits);
+            if let Err(fault) = RunDir::write_json(&order.folder.join("verdict.json"), &record) {
+                bench.events.warn(format!("failed to {}", chain(&fault))).await;
+            }
+            return Ok((record, aftermath));
+        }
+    };
+    for (shard, broken) in bench.agent.broken_since().await? {
+        let own = report.shards.iter_mut().filter(|own| own.shard == shard);
+        own.for_each(|own| own.on_broken_connection += broken);
+    }
+    aftermath.is_clock_stepped = report.clock_stepped;
+    let after =
+        |from_unix_ns: u64, time_ms: Millis| from_unix_ns.saturating_add(time_ms.0.saturating_mul(1_000_000));
+    let window_from_unix_ns = after(report.started_unix_ns, order.warmup_ms);
+    let window = window_from_unix_ns..after(window_from_unix_ns, order.window_ms);
     let ending =
         Ending { window, drained_unix_ns: ran.drained_unix_ns, is_idle: ran.is_idle, exits: ran.exits };
-    let observation = bench.watch.observation(bench.plan, &ran.report, ending).await;
-    let record = judged(bench, order, &ran.report, &observation);
-    write_artefacts(&order.folder, &record, &ran.report, &observation)?;
-    Ok((record, ended))
+    let observation = bench.watch.observation(bench.plan, &report, ending).await;
+    let record = judged(bench, order, &report, &observation);
+    // What was measured is kept in memory and in run.json, also where the disk takes no more artefacts.
+    if let Err(fault) = write_artefacts(&order.folder, &record, &report, &observation) {
+        bench
+            .events
+            .warn(format!("trial {} has no artefacts: failed to {}", order.trial, chain(&fault)))
+            .await;
+    }
+    Ok((record, aftermath))
+}
+
+/// The record of a trial whose injector failed: nothing is known of what it sent. A node that died by itself is the
+/// reason all the same, and a fail.
+fn lost(order: &TrialOrder, error: &AgentError, exits: &[NodeExit]) -> TrialRecord {
+    let by_itself = exits.iter().filter(|exit| exit.exit.is_self_inflicted());
+    let criteria: Vec<_> = by_itself
+        .map(|exit| BrokenCriterion::NodeCrashed { node: exit.node.clone(), exit: exit.exit })
+        .collect();
+    let verdict = if criteria.is_empty() {
+        let ended =
+            exits.iter().map(|exit| InvalidCause::NodeEnded { node: exit.node.clone(), exit: exit.exit });
+        let lost = InvalidCause::AgentLost { error: chain(error) };
+        Verdict::Invalid { causes: ended.chain([lost]).collect() }
+    } else {
+        Verdict::Fail { criteria }
+    };
+    TrialRecord {
+        trial: order.trial,
+        rate_per_shard: order.rate_per_shard,
+        why: order.why.clone(),
+        cause: verdict.cause(),
+        verdict,
+        counts: TrialCounts::default(),
+        block_time_ms: QuantilesMs::default(),
+        send_lag_ms: QuantilesMs::default(),
+        shards: Vec::new(),
+        skipped_heights: 0,
+        load_seconds: 0.0,
+        drain_seconds: 0.0,
+    }
 }
 
 /// Runs the load, then waits until the network is idle or the deadline for that has come. A node's end stops the load:
@@ -146,19 +212,18 @@ async fn load_and_drain(bench: &mut Bench<'_>, load: LoadOrder) -> Result<Ran, C
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut tick = InjectTick::default();
     let mut exits = Vec::new();
-    let mut loaded: Option<(InjectReport, Instant)> = None;
+    let mut loaded = None;
     let mut drained_unix_ns = None;
     let (report, is_idle) = loop {
         tokio::select! {
             report = &mut running, if loaded.is_none() => {
-                let report = report?;
                 bench.watch.load_ended(clock::unix_ns());
                 loaded = Some((report, Instant::now()));
             }
             Some(newer) = tick_receiver.recv(), if loaded.is_none() => tick = newer,
             seen = bench.watch.next() => seen?,
-            ended = next_exit(&mut bench.network) => {
-                exits.push(note_exit(ended?, bench.events).await?);
+            ended = bench.nodes.next_exit() => {
+                exits.push(note_exit(ended?, bench.events).await);
                 stop.cancel();
             }
             _ = look.tick() => {}
@@ -167,16 +232,16 @@ async fn load_and_drain(bench: &mut Bench<'_>, load: LoadOrder) -> Result<Ran, C
         let phase = if loaded.is_none() { TrialPhase::Load } else { TrialPhase::Drain };
         bench.events.live(live(trial, tick, &progress, phase));
         let Some((report, ended_at)) = &loaded else { continue };
-        let sent: u64 = report.shards.iter().map(|shard| shard.sent).sum();
-        let is_over = !exits.is_empty() || bench.interrupt.is_cancelled();
-        if drained_unix_ns.is_none()
-            && (progress.settled >= sent || ended_at.elapsed() >= drain_timeout || is_over)
-        {
-            drained_unix_ns = Some(clock::unix_ns());
+        let sent =
+            report.as_ref().map_or(u64::MAX, |report| report.shards.iter().map(|shard| shard.sent).sum());
+        let is_idle = bench.watch.is_idle();
+        let is_over =
+            !exits.is_empty() || bench.interrupt.is_cancelled() || ended_at.elapsed() >= idle_timeout;
+        if is_idle || is_over || progress.settled >= sent || ended_at.elapsed() >= drain_timeout {
+            drained_unix_ns.get_or_insert_with(clock::unix_ns);
         }
-        let is_idle = drained_unix_ns.is_some() && bench.watch.is_idle();
-        if is_idle || is_over || ended_at.elapsed() >= idle_timeout {
-            break (report.clone(), is_idle);
+        if let Some((report, _)) = loaded.take_if(|_| is_idle || is_over) {
+            break (report, is_idle);
         }
     };
     Ok(Ran { report, exits, drained_unix_ns: drained_unix_ns.unwrap_or_else(clock::unix_ns), is_idle })
@@ -193,10 +258,11 @@ fn live(trial: u32, inject: InjectTick, progress: &Progress, phase: TrialPhase) 
     }
 }
 
-async fn note_exit(ended: NodeEnded, events: &mut Events) -> Result<NodeExit, ControllerError> {
-    let exit = NodeExit { node: ended.node, unix_ns: clock::unix_ns(), exit: ended.exit };
-    events.tell(RunEvent::NodeEnded { node: exit.node.clone(), exit: exit.exit }).await?;
-    Ok(exit)
+/// Tells of a node's end.
+pub(crate) async fn note_exit((node, exit): (NodeName, ExitKind), events: &mut Events) -> NodeExit {
+    let exit = NodeExit { node, unix_ns: clock::unix_ns(), exit };
+    events.tell(RunEvent::NodeEnded { node: exit.node.clone(), exit: exit.exit }).await;
+    exit
 }
 
 fn judged(
@@ -206,8 +272,14 @@ fn judged(
     observation: &Observation,
 ) -> TrialRecord {
     let plan = bench.plan;
-    let counted = tpsctl_search::count(report, observation, plan);
-    let verdict = tpsctl_search::judge(&counted, report, observation, plan, bench.interrupt.is_cancelled());
+    let load = JudgedLoad {
+        rate_per_shard: Tps(order.rate_per_shard),
+        duration_ms: Millis(order.warmup_ms.0.saturating_add(order.window_ms.0)),
+        interrupted: bench.interrupt.is_cancelled(),
+        report,
+    };
+    let counted = tpsctl_search::count(&load, observation, plan);
+    let verdict = tpsctl_search::judge(&counted, &load, observation, plan);
     TrialRecord {
         trial: order.trial,
         rate_per_shard: order.rate_per_shard,
@@ -221,14 +293,6 @@ fn judged(
         skipped_heights: counted.skipped_heights,
         load_seconds: counted.load_seconds,
         drain_seconds: counted.drain_seconds,
-    }
-}
-
-/// The next end of a node that this process made; for ever without one.
-async fn next_exit(network: &mut Option<(&mut Network, &mut Ledger)>) -> Result<NodeEnded, ControllerError> {
-    match network {
-        Some((network, _)) => Ok(network.next_exit().await?),
-        None => std::future::pending().await,
     }
 }
 
@@ -263,28 +327,4 @@ fn write_artefacts(
     }
     RunDir::write_text(&path, &text)?;
     RunDir::write_json(&folder.join("verdict.json"), record)
-}
-
-/// After a trial: nodes that ended are started again, and the network must be idle before the next one.
-pub(crate) async fn recover(bench: &mut Bench<'_>, ended: &[NodeName]) -> Result<(), ControllerError> {
-    if let (Some((network, ledger)), false) = (&mut bench.network, ended.is_empty()) {
-        let events = bench.events.sender();
-        let on_event = move |event| drop(events.try_send(event));
-        for node in ended {
-            network.restart(node, ledger, &on_event).await?;
-        }
-        let timeout = bench.plan.node.ready_timeout_ms.as_duration();
-        wait_until_ready(&BlocksAdvance::default(), network.deployment(), timeout).await?;
-    }
-    bench.watch.load_ended(if ended.is_empty() { bench.watch.load_end() } else { clock::unix_ns() });
-    let timeout = bench.plan.trial.idle_timeout_ms.as_duration();
-    let deadline = Instant::now() + timeout;
-    while !bench.watch.is_idle() {
-        tokio::select! {
-            seen = bench.watch.next() => seen?,
-            () = bench.interrupt.cancelled() => return Ok(()),
-            () = tokio::time::sleep_until(deadline) => return Err(ControllerError::NotIdle { timeout }),
-        }
-    }
-    Ok(())
 }

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tpsctl_agent::LoadAgent;
+use tpsctl_agent::{LoadAgent, LocalAgent};
 use tpsctl_model::{Millis, Tps, event::RunEvent, plan::RunPlan, result::TrialRecord};
-use tpsctl_provider::{Deployment, Journal};
+use tpsctl_provider::{Deployment, Journal, Ledger};
 use tpsctl_workload::Keyring;
 
 use crate::{
-    RunDir, StatusReport,
+    RunDir, StatusReport, clock,
     error::ControllerError,
     events::Events,
+    nodes::Nodes,
     prepare::{self, RunRequest},
-    run, teardown,
+    recover, run, teardown,
     trial::{self, Bench, TrialOrder},
     watch::Watch,
 };
@@ -26,7 +27,7 @@ pub async fn up(
     interrupt: CancellationToken,
 ) -> Result<StatusReport, ControllerError> {
     let mut events = Events::new(events);
-    teardown::sweep(&request.runs_dir, &mut events).await?;
+    teardown::sweep(&request.runs_dir, &mut events).await;
     let mut prepared = prepare::prepare(&request, &mut events).await?;
     let (network, fault) = match run::provision(&request, &mut prepared, &mut events, &interrupt).await {
         Ok(network) => match prepared.ledger.keep() {
@@ -35,7 +36,7 @@ pub async fn up(
         },
         Err(error) => (None, error),
     };
-    teardown::end(&mut prepared, network, &mut events).await?;
+    teardown::end(&mut prepared, network, &mut events).await;
     Err(if interrupt.is_cancelled() { ControllerError::Interrupted } else { fault })
 }
 
@@ -57,9 +58,15 @@ pub async fn inject(
     interrupt: CancellationToken,
 ) -> Result<TrialRecord, ControllerError> {
     let InjectRequest { dir, rate_per_shard, duration_ms } = request;
-    if teardown::status(&dir)?.nodes.iter().all(|node| !node.alive) {
+    let status = teardown::status(&dir)?;
+    if status.nodes.iter().all(|node| !node.alive) {
         return Err(ControllerError::NotUp { run: dir.id().to_owned() });
     }
+    if status.controller_alive {
+        let why = "`tpsctl scenario run` is measuring it".to_owned();
+        return Err(ControllerError::Busy { run: dir.id().to_owned(), why });
+    }
+    let _lock = lock(&dir)?;
     let plan: RunPlan = RunDir::read_json(&dir.path("plan.json"))?;
     let deployment: Deployment = RunDir::read_json(&dir.path("deployment.json"))?;
     let keyring = Keyring::build(&plan).map_err(|source| ControllerError::Keys { source })?;
@@ -75,28 +82,46 @@ pub async fn inject(
         window_ms: duration_ms,
         folder,
     };
-    let mut watch = Watch::start(&deployment, &plan).await?;
-    let mut agent = match trial::agent(&plan, &keyring, &deployment).await {
-        Ok(agent) => agent,
-        Err(error) => {
-            watch.stop().await;
-            return Err(error);
-        }
-    };
+    let mut watch = Watch::start(&deployment).await?;
+    let mut agent = LocalAgent::new(Arc::clone(&plan), keyring);
     let mut bench = Bench {
         plan: &plan,
-        network: None,
+        targets: trial::targets(&deployment),
+        nodes: Nodes::foreign(&Ledger::open(dir.root())?),
         watch: &mut watch,
         agent: &mut agent,
         events: &mut events,
         interrupt: &interrupt,
     };
-    let ran = trial::run(&mut bench, &order).await;
+    let ran = inject_on(&mut bench, &order).await;
     agent.close().await;
     watch.stop().await;
-    let (record, _) = ran?;
-    events.tell(RunEvent::TrialDone { record: Box::new(record.clone()) }).await?;
-    Ok(record)
+    let record = ran?;
+    events.tell(RunEvent::TrialDone { record: Box::new(record.clone()) }).await;
+    if interrupt.is_cancelled() { Err(ControllerError::Interrupted) } else { Ok(record) }
+}
+
+/// The network may still settle what an earlier injection sent: its transfers are not ours.
+async fn inject_on(bench: &mut Bench<'_>, order: &TrialOrder) -> Result<TrialRecord, ControllerError> {
+    bench.connect().await?;
+    bench.watch.load_ended(clock::unix_ns());
+    recover::wait_until_idle(bench, bench.plan.trial.idle_timeout_ms.as_duration()).await?;
+    Ok(trial::run(bench, order).await?.0)
+}
+
+/// Two injections into one network would count each other's transfers.
+fn lock(dir: &RunDir) -> Result<fs_err::File, ControllerError> {
+    let path = dir.path("inject.lock");
+    let fault = |source| ControllerError::WriteArtefact { path: path.clone(), source };
+    let file = fs_err::File::create(&path).map_err(fault)?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let why = "another `tpsctl inject` is loading it".to_owned();
+            Err(ControllerError::Busy { run: dir.id().to_owned(), why })
+        }
+        Err(error) => Err(fault(error.into())),
+    }
 }
 
 /// The number of the next injection, and a new folder for it.

@@ -1,11 +1,12 @@
 //! What is seen of the network while trials run: the block follower and the metrics scraper as two tasks, and the facts
 //! that they send, kept for the trial that runs.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 use tpsctl_model::{
@@ -14,7 +15,6 @@ use tpsctl_model::{
     observation::{BlockFact, ChunkFact, Gap, MetricsSample, NodeExit, Observation},
     plan::{NodeRole, RunPlan},
 };
-use tpsctl_near::{MIN_GAS_PURCHASE_PRICE, TRANSFER_GAS_UNIT};
 use tpsctl_observe::{
     BlockFollower, Endpoint, Evidence, FollowProgress, IdleProof, IdleQuestion, MetricsScraper, Producer,
     ScrapeTarget, WallClock, exposition::Role, follower::BLOCKS_CHANNEL_LEN, scraper::SAMPLES_CHANNEL_LEN,
@@ -64,7 +64,7 @@ pub(crate) struct Ending {
 
 impl Watch {
     /// Starts following blocks and scraping metrics of every node.
-    pub(crate) async fn start(deployment: &Deployment, plan: &RunPlan) -> Result<Self, ControllerError> {
+    pub(crate) async fn start(deployment: &Deployment) -> Result<Self, ControllerError> {
         let endpoint = |name: &NodeName, rpc| Endpoint { node: name.clone(), addr: rpc };
         let mut producers = Vec::new();
         let mut followed = Vec::new();
@@ -96,7 +96,6 @@ impl Watch {
         tasks.spawn(async move { drop(follower.run(clock, block_sender, follow_sender, stop).await) });
         let (stop, running) = (cancel.clone(), scraper.clone());
         tasks.spawn(async move { drop(running.run(clock, sample_sender, gap_sender, stop).await) });
-        tracing::debug!(scenario = plan.scenario, "observers started");
         Ok(Self {
             producers,
             scraper,
@@ -122,23 +121,33 @@ impl Watch {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Waits for the next block or sample and keeps it.
+    /// Waits for the next block or sample and keeps it. An observer that ended by itself is an error at once: its
+    /// silence must not read as the chain's.
     pub(crate) async fn next(&mut self) -> Result<(), ControllerError> {
         tokio::select! {
-            Some(block) = self.block_facts.recv() => self.blocks.push(block),
-            Some(sample) = self.metrics.recv() => {
+            block = self.block_facts.recv() => self.blocks.push(block.ok_or(ControllerError::ObserversEnded)?),
+            sample = self.metrics.recv() => {
+                let sample = sample.ok_or(ControllerError::ObserversEnded)?;
                 self.latest.insert(sample.node.clone(), sample.clone());
                 self.samples.push(sample);
             }
-            else => return Err(ControllerError::ObserversEnded),
         }
         Ok(())
     }
 
     /// Forgets the trial before: what is kept is the last block, and a sample of every node taken now.
-    pub(crate) async fn begin_trial(&mut self) -> Result<(), ControllerError> {
+    pub(crate) async fn begin_trial(
+        &mut self,
+        timeout: Duration,
+        interrupt: &CancellationToken,
+    ) -> Result<(), ControllerError> {
+        let deadline = Instant::now() + timeout;
         while self.blocks.is_empty() {
-            self.next().await?;
+            tokio::select! {
+                seen = self.next() => seen?,
+                () = interrupt.cancelled() => return Err(ControllerError::Interrupted),
+                () = tokio::time::sleep_until(deadline) => return Err(ControllerError::NoBlocks { timeout }),
+            }
         }
         while let Ok(block) = self.block_facts.try_recv() {
             self.blocks.push(block);
@@ -154,11 +163,6 @@ impl Watch {
     /// The load is over: idleness is proven from here on.
     pub(crate) fn load_ended(&mut self, unix_ns: u64) {
         self.load_ended_unix_ns = unix_ns;
-    }
-
-    /// When the load ended, as [`Watch::load_ended`] was told.
-    pub(crate) fn load_end(&self) -> u64 {
-        self.load_ended_unix_ns
     }
 
     /// Live figures.
@@ -178,10 +182,7 @@ impl Watch {
 
     /// Whole transfers settled since the trial began, from gas.
     fn settled(&self) -> u64 {
-        let included = self.chunks().filter(|chunk| chunk.included);
-        let gas: u128 = included.map(|chunk| u128::from(chunk.gas_used)).sum();
-        let per_transfer = u128::from(self.units_per_transfer) * u128::from(TRANSFER_GAS_UNIT);
-        u64::try_from(gas / per_transfer).unwrap_or(u64::MAX)
+        tpsctl_search::settled_transfers(self.blocks.iter().skip(1), self.units_per_transfer)
     }
 
     /// Whether nothing is pending anywhere.
@@ -189,7 +190,8 @@ impl Watch {
         self.idle_proof() == IdleProof::Idle
     }
 
-    fn idle_proof(&self) -> IdleProof {
+    /// The same with what is missing.
+    pub(crate) fn idle_proof(&self) -> IdleProof {
         IdleQuestion {
             blocks: &self.blocks,
             samples: &self.latest,
@@ -260,15 +262,14 @@ impl Watch {
     }
 }
 
-/// Gas units that one settled transfer burns on this chain: below the purchase price each has a refund receipt.
+/// Gas units that one settled transfer burns on this chain.
 async fn units_per_transfer(producers: &[Endpoint]) -> Result<u64, ControllerError> {
     let mut fault = ControllerError::ObserversEnded;
     for producer in producers {
         let asked =
             |source| ControllerError::Ask { node: producer.node.to_string(), source: Box::new(source) };
         match Client::new(producer.addr).map_err(asked)?.block(BlockRef::Final).await {
-            Ok(block) if block.header.gas_price >= MIN_GAS_PURCHASE_PRICE => return Ok(2),
-            Ok(_) => return Ok(3),
+            Ok(block) => return Ok(tpsctl_near::units_per_transfer(block.header.gas_price)),
             Err(error) => fault = asked(error),
         }
     }

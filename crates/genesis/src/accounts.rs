@@ -18,9 +18,15 @@ struct AccountKey {
 }
 
 /// Writes the keys of one shard's accounts to `out`: a JSON array of `{account_id, public_key, secret_key, nonce}`, one
-/// account a line, nonce 0 as at genesis. Only keys from seeds can be exported.
+/// account a line, nonce 0 as at genesis. A run writes them as `genesis/accounts/shard_<id>.json`, `<id>` being
+/// [`ShardKeys::shard`].
+///
+/// # Errors
+/// For keys in a row ([`GenesisError::NoSeed`], with only the opening bracket written), and when `out` fails. `out` is
+/// buffered and flushed here.
 pub fn account_files(keys: &ShardKeys, out: impl io::Write) -> Result<(), GenesisError> {
-    let write = |source| GenesisError::Write { source };
+    let write =
+        |source| GenesisError::Write { what: format!("the account keys of shard {}", keys.shard()), source };
     let mut out = io::BufWriter::new(out);
     out.write_all(b"[").map_err(write)?;
     let mut separator: &[u8] = b"\n";

@@ -5,7 +5,7 @@ use tpsctl_near::{AccountId, AccountIdError, LayoutError, files::FileError};
 #[derive(Debug, thiserror::Error)]
 pub enum GenesisError {
     /// A node's name is not an account id.
-    #[error("make a validator of node `{node}`")]
+    #[error("make a validator of node `{node}`; plan the scenario anew")]
     NodeName {
         /// The name.
         node: NodeName,
@@ -14,24 +14,37 @@ pub enum GenesisError {
         source: AccountIdError,
     },
     /// A boundary is not an account id.
-    #[error("divide the shards")]
+    #[error(
+        "begin shard {shard} at its boundary account; plan the scenario anew, boundaries come from `chain.shards`"
+    )]
     Boundary {
+        /// The shard that the boundary begins.
+        shard: ShardId,
         /// The rule that it breaks.
         #[source]
         source: AccountIdError,
     },
     /// The boundaries and shard ids make no layout.
-    #[error("divide the shards")]
+    #[error(
+        "lay out {shards} shards with {boundaries} boundary accounts; plan the scenario anew, both come from \
+         `chain.shards`"
+    )]
     Layout {
+        /// Shard ids in the plan.
+        shards: usize,
+        /// Boundary accounts in the plan.
+        boundaries: usize,
         /// Why not.
         #[source]
         source: LayoutError,
     },
     /// Two accounts would have one name.
-    #[error("create account `{0}` twice")]
+    #[error("create account `{0}` twice; plan the scenario anew")]
     DuplicateAccount(AccountId),
     /// The keyring was made from another plan.
-    #[error("fund the accounts of a keyring with {actual} shards in a plan with {expected}")]
+    #[error(
+        "fund the accounts of a keyring with {actual} shards in a plan with {expected}: make both from one plan"
+    )]
     Keyring {
         /// Shards of the plan.
         expected: usize,
@@ -39,7 +52,9 @@ pub enum GenesisError {
         actual: usize,
     },
     /// An account would not live where the plan says.
-    #[error("create account `{account}` in shard {expected}: the layout puts it into shard {actual}")]
+    #[error(
+        "create account `{account}` in shard {expected}: the layout puts it into shard {actual}; plan the scenario anew"
+    )]
     WrongShard {
         /// The account.
         account: AccountId,
@@ -49,11 +64,23 @@ pub enum GenesisError {
         actual: ShardId,
     },
     /// Balances and stakes do not fit into 128 bits; neard would stop with an overflow.
-    #[error("add up the supply: it exceeds 2^128 yocto")]
-    Supply,
+    #[error(
+        "add up the supply of {shards} shards with {accounts} accounts each: it exceeds 2^128 yocto; lower \
+         `chain.account_balance` or `chain.accounts_per_shard`"
+    )]
+    Supply {
+        /// Shards in the plan.
+        shards: usize,
+        /// Accounts in each of them.
+        accounts: u32,
+    },
     /// The chunk wait multiplier is not a ratio.
-    #[error("set chunk_wait_mult")]
+    #[error("set chunk_wait_mult to {numerator}/{denominator}; change `chain.chunk_wait_mult`")]
     Ratio {
+        /// Above the line.
+        numerator: u32,
+        /// Below the line.
+        denominator: u32,
         /// Why not.
         #[source]
         source: tpsctl_near::files::RatioError,
@@ -63,7 +90,7 @@ pub enum GenesisError {
     UnknownNode(NodeName),
     /// Keys in a row have no seed, so no key file.
     #[error(
-        "export the key of `{0}`: keys in a row have no seed that other tools could read; plan `keys: seed`"
+        "export the key of `{0}`: keys in a row have no seed that other tools could read; set `chain.keys: seed`"
     )]
     NoSeed(AccountId),
     /// A file cannot be read or written.
@@ -73,9 +100,11 @@ pub enum GenesisError {
         #[source]
         source: FileError,
     },
-    /// The bytes of the key file cannot be written.
-    #[error("write account keys")]
+    /// The bytes of a file cannot be written.
+    #[error("write {what}")]
     Write {
+        /// Which file.
+        what: String,
         /// Why.
         #[source]
         source: std::io::Error,

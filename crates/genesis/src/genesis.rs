@@ -36,15 +36,16 @@ pub struct GenesisDigest {
 }
 
 /// The plan's shard layout.
-pub fn shard_layout(plan: &RunPlan) -> Result<ShardLayout, GenesisError> {
-    let boundaries = plan
-        .chain
-        .boundary_accounts
-        .iter()
-        .map(|boundary| boundary.parse().map_err(|source| GenesisError::Boundary { source }))
-        .collect::<Result<_, _>>()?;
-    let ids = plan.chain.shard_ids.iter().map(|id| id.0).collect();
-    ShardLayout::new(boundaries, ids).map_err(|source| GenesisError::Layout { source })
+fn shard_layout(plan: &RunPlan) -> Result<ShardLayout, GenesisError> {
+    let (texts, ids) = (&plan.chain.boundary_accounts, &plan.chain.shard_ids);
+    let count = |source| GenesisError::Layout { shards: ids.len(), boundaries: texts.len(), source };
+    let boundary = |(number, text): (usize, &String)| {
+        // A boundary begins the shard after it; without one, the layout is refused below for its count.
+        let shard = ids.get(number + 1).copied().unwrap_or(ShardId(number as u64 + 1));
+        text.parse().map_err(|source| GenesisError::Boundary { shard, source })
+    };
+    let boundaries = texts.iter().enumerate().map(boundary).collect::<Result<_, _>>()?;
+    ShardLayout::new(boundaries, ids.iter().map(|id| id.0).collect()).map_err(count)
 }
 
 /// Writes genesis.json to `out`, one record at a time. Fails before the first byte when an account would lie in another
@@ -67,13 +68,14 @@ pub fn genesis(
         .chain(keyring.shards().iter().flat_map(|keys| users(keys, plan.accounts.balance)));
     let mut out = HashingWriter::new(io::BufWriter::with_capacity(BUFFER_BYTES, out));
     write_genesis(&config, records, &mut out).map_err(|source| GenesisError::File { source })?;
-    let (sha256_hex, bytes) = out.finish().map_err(|source| GenesisError::Write { source })?;
+    let (sha256_hex, bytes) =
+        out.finish().map_err(|source| GenesisError::Write { what: "genesis.json".to_owned(), source })?;
     let users: usize = keyring.shards().iter().map(ShardKeys::len).sum();
     Ok(GenesisDigest { sha256_hex, bytes, accounts: (users + config.validators.len() + 1) as u64 })
 }
 
 /// genesis.json without its records.
-pub fn genesis_config(plan: &RunPlan) -> Result<GenesisConfigFile, GenesisError> {
+fn genesis_config(plan: &RunPlan) -> Result<GenesisConfigFile, GenesisError> {
     let template = template::genesis()?;
     let validators = validators(plan)?;
     let producers = validators.len() as u64;
@@ -135,12 +137,14 @@ fn validators(plan: &RunPlan) -> Result<Vec<ValidatorFile>, GenesisError> {
 fn total_supply(plan: &RunPlan, validators: &[ValidatorFile]) -> Result<u128, GenesisError> {
     let users = plan.chain.shard_ids.len() as u128 * u128::from(plan.accounts.per_shard);
     let funded = users.checked_mul(plan.accounts.balance.0);
+    let overflow =
+        || GenesisError::Supply { shards: plan.chain.shard_ids.len(), accounts: plan.accounts.per_shard };
     validators
         .iter()
         .flat_map(|validator| [validator.amount, NODE_BALANCE.0])
         .chain([TREASURY_BALANCE.0])
-        .try_fold(funded.ok_or(GenesisError::Supply)?, u128::checked_add)
-        .ok_or(GenesisError::Supply)
+        .try_fold(funded.ok_or_else(overflow)?, u128::checked_add)
+        .ok_or_else(overflow)
 }
 
 /// Every user lies in its shard, and no two accounts share a name. Users cannot share one: their prefixes lie in

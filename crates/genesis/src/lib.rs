@@ -15,8 +15,5 @@ mod template;
 pub use accounts::account_files;
 pub use digest::keys_fingerprint;
 pub use error::GenesisError;
-pub use genesis::{
-    GenesisDigest, NODE_BALANCE, TREASURY_BALANCE, epoch_config, epoch_config_path, genesis, genesis_config,
-    shard_layout,
-};
+pub use genesis::{GenesisDigest, NODE_BALANCE, TREASURY_BALANCE, epoch_config, epoch_config_path, genesis};
 pub use nodes::{NodeEndpoints, NodeKeys, node_config, node_keys};

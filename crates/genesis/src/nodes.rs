@@ -105,6 +105,7 @@ fn set_network(config: &mut NodeConfigFile, plan: &RunPlan, own: PublicKey, endp
         .filter(|(id, _)| *id != own)
         .map(|(id, addr)| PeerAddr { id: *id, addr: *addr })
         .collect();
+    // Grows with the plan, so that no number of nodes is too large for every one to meet all others.
     network.max_num_peers = fellows.saturating_add(GUEST_PEERS);
     network.ideal_connections_hi = fellows.saturating_add(GUEST_PEERS_IDEAL);
     // Alone, a node would wait for peers for ever.
@@ -121,7 +122,10 @@ fn set_consensus(config: &mut NodeConfigFile, plan: &RunPlan) -> Result<(), Gene
     consensus.min_block_production_delay = chain.block_time_min_ms.as_duration();
     consensus.max_block_production_delay = chain.block_time_max_ms.as_duration();
     consensus.max_block_wait_delay = chain.block_wait_max_ms.as_duration();
-    consensus.chunk_wait_mult =
-        Ratio::new(numerator, denominator).map_err(|source| GenesisError::Ratio { source })?;
+    consensus.chunk_wait_mult = Ratio::new(numerator, denominator).map_err(|source| GenesisError::Ratio {
+        numerator,
+        denominator,
+        source,
+    })?;
     Ok(())
 }

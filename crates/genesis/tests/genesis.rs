@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use tpsctl_genesis::{
     GenesisError, NODE_BALANCE, NodeEndpoints, TREASURY_BALANCE, account_files, epoch_config,
-    epoch_config_path, genesis, genesis_config, keys_fingerprint, node_config, node_keys, shard_layout,
+    epoch_config_path, genesis, keys_fingerprint, node_config, node_keys,
 };
 use tpsctl_model::{
     NodeName, Seed, ShardId, Yocto,
@@ -139,6 +139,16 @@ fn node_configs_say_what_the_plan_says() {
 }
 
 #[test]
+fn every_node_can_meet_all_others_and_guests() {
+    let plan = plan_of(70, 2, 1);
+    let text = node_config(&plan, &plan.nodes[0].name, &endpoints(&plan, 0)).expect("plan");
+    let file: NodeConfigFile = from_text("config.json", text.as_bytes()).expect("own text");
+    assert_eq!(file.network.boot_nodes.len(), 69);
+    assert!(file.network.ideal_connections_hi > 69 + 30);
+    assert!(file.network.max_num_peers > file.network.ideal_connections_hi);
+}
+
+#[test]
 fn a_single_producer_does_not_wait_for_peers() {
     let plan = plan_of(1, 2, 1);
     let text = node_config(&plan, &plan.nodes[0].name, &endpoints(&plan, 0)).expect("plan");
@@ -189,29 +199,51 @@ fn exported_keys_are_those_of_genesis() {
 fn plans_that_cannot_be_are_refused_before_a_byte_is_written() {
     let mut plan = tiny_plan();
     plan.accounts.prefixes = vec!["a01".to_owned(), "a02".to_owned()];
-    assert_eq!(error_of(&plan), "create account `a01_user_0` in shard 0: the layout puts it into shard 1");
+    assert_eq!(
+        error_of(&plan),
+        "create account `a01_user_0` in shard 0: the layout puts it into shard 1; plan the scenario anew"
+    );
 
     let mut plan = tiny_plan();
     plan.nodes[1].name = plan.nodes[0].name.clone();
-    assert_eq!(error_of(&plan), "create account `node0` twice");
+    assert_eq!(error_of(&plan), "create account `node0` twice; plan the scenario anew");
 
     let mut plan = tiny_plan();
     plan.nodes[1].name = NodeName("a01_user_2".to_owned());
-    assert_eq!(error_of(&plan), "create account `a01_user_2` twice");
+    assert_eq!(error_of(&plan), "create account `a01_user_2` twice; plan the scenario anew");
 
     let mut plan = tiny_plan();
     plan.nodes[0].name = NodeName("Node 0".to_owned());
-    assert!(error_of(&plan).starts_with("make a validator of node `Node 0`: `Node 0` is not an account id"));
+    assert!(
+        error_of(&plan)
+            .starts_with("make a validator of node `Node 0`; plan the scenario anew: `Node 0` is not")
+    );
 
     let mut plan = tiny_plan();
     plan.accounts.balance = Yocto(u128::MAX / 6);
-    assert_eq!(error_of(&plan), "add up the supply: it exceeds 2^128 yocto");
+    assert_eq!(
+        error_of(&plan),
+        "add up the supply of 2 shards with 3 accounts each: it exceeds 2^128 yocto; lower `chain.account_balance` or \
+         `chain.accounts_per_shard`"
+    );
+
+    let mut plan = tiny_plan();
+    plan.chain.boundary_accounts[0] = "A".to_owned();
+    assert_eq!(
+        error_of(&plan),
+        "begin shard 1 at its boundary account; plan the scenario anew, boundaries come from `chain.shards`: `A` is not \
+         an account id: shorter than 2 characters"
+    );
 
     let mut plan = tiny_plan();
     plan.chain.boundary_accounts.push("a00".to_owned());
     plan.chain.shard_ids.push(ShardId(2));
     plan.accounts.prefixes.push("a02".to_owned());
-    assert!(error_of(&plan).contains("does not sort after"), "{}", error_of(&plan));
+    assert_eq!(
+        error_of(&plan),
+        "lay out 3 shards with 2 boundary accounts; plan the scenario anew, both come from `chain.shards`: boundary \
+         account `a00` does not sort after the one before it"
+    );
 
     let keyring = Keyring::build(&tiny_plan()).expect("keyring");
     let error = genesis(&plan_of(3, 1, 1), &keyring, Vec::new()).expect_err("another plan's keyring");
@@ -237,8 +269,9 @@ proptest! {
         prop_assert_ne!(written(&other).1, hash, "other seed, other bytes");
 
         let read = GenesisFile::read(text.as_slice()).expect("own text");
-        prop_assert_eq!(&read.config, &genesis_config(&plan).expect("plan"));
-        let layout = shard_layout(&plan).expect("plan");
+        let layout = &read.config.shard_layout;
+        let ids: Vec<_> = plan.chain.shard_ids.iter().map(|id| id.0).collect();
+        prop_assert_eq!(layout.shard_ids(), ids);
         let mut users = vec![0_u32; plan.chain.shard_ids.len()];
         let mut supply = 0;
         let mut staked = Vec::new();

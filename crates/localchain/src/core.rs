@@ -4,6 +4,7 @@
 //! back as an event. Where to start reading: [`Node::handle`], then `node/blocks.rs` (what happens to a block),
 //! `node/chunks.rs` (chunks, witnesses, endorsements) and `node/produce.rs`.
 
+mod account;
 mod admission;
 mod assignment;
 mod chain;
@@ -22,26 +23,27 @@ mod types;
 mod view;
 mod witness;
 
+pub use account::{AccessKey, Account};
 pub use admission::{Admitted, VerifiedTransaction, admit};
 pub use assignment::Assignment;
 pub use chain::BlockRef;
-pub use genesis::{Genesis, Limits, Settings, Timing, Validator};
+pub use genesis::{Genesis, Limits, Settings, Timing};
 pub use job::{Job, JobResult};
-pub use message::{BlocksPage, Message, MessageError};
+pub use message::{Message, MessageError};
 pub use node::{Effect, Event, Node, Observation, ShardStats, Stats, To, Watched};
 pub use pool::Insertion;
-pub use state::{AccessKey, Account, ShardState};
+pub use state::ShardState;
 pub use transfer::InvalidTx;
 pub(crate) use transfer::gas_of as transfer_gas;
 pub use types::{
-    Approval, ApprovalBasis, Block, BlockChunk, BlockHeader, Chunk, ChunkBody, ChunkHeader, Endorsement,
-    SignedChunkHeader,
+    Approval, ApprovalBasis, Block, BlockChunk, BlockHeader, BlocksPage, Chunk, ChunkBody, ChunkHeader,
+    Endorsement, SignedChunkHeader, Validator,
 };
 pub use view::{Snapshot, View};
 
 /// Frames of the private fields, for the shell.
 pub(crate) mod message_field {
-    pub(crate) use super::message::{FIELD_HELLO, private_field, private_frame};
+    pub(crate) use super::message::{FIELD_HELLO, FIELD_PEERS, private_field, private_frame};
 }
 
 /// The time, as the shell saw it when the event came.

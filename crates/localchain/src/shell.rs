@@ -6,14 +6,19 @@
 mod admission;
 mod clock;
 mod connection;
+mod context;
 mod driver;
+mod heard;
+mod hello;
 mod home;
 mod http;
 mod json;
 mod metrics;
 mod network;
+mod outbox;
 mod peers;
 mod rpc;
+mod seldom;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -49,9 +54,14 @@ pub enum NodeError {
         #[source]
         source: FileError,
     },
-    /// Genesis names nobody who could make blocks.
-    #[error("start a chain without validators: `{0}` names none")]
-    NoValidators(PathBuf),
+    /// No chain can come of this genesis.
+    #[error("start a chain from `{path}`: {fault}")]
+    Genesis {
+        /// The genesis file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
     /// An address is taken or not ours.
     #[error("listen on {addr} for {what}")]
     Listen {
@@ -63,7 +73,8 @@ pub enum NodeError {
         #[source]
         source: std::io::Error,
     },
-    /// The node has been away for longer than its peers keep blocks.
+    /// The node has been away for longer than its peers keep blocks: all validators that are connected and ahead say
+    /// so, with more than a third of the stake.
     #[error(
         "catch up: block {needed} is needed, but peers keep blocks only from {earliest} on; restart the whole network"
     )]
@@ -76,9 +87,6 @@ pub enum NodeError {
     /// Our own mistake: a task ended that should not.
     #[error("go on: a task of the node ended by a fault of its own")]
     Task(#[source] tokio::task::JoinError),
-    /// The HTTP server failed.
-    #[error("serve HTTP")]
-    Http(#[source] std::io::Error),
 }
 
 async fn listen(addr: SocketAddr, what: &'static str) -> Result<TcpListener, NodeError> {

@@ -54,6 +54,8 @@ impl Serialize for Yocto {
 impl<'de> Deserialize<'de> for Yocto {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map(Yocto).map_err(|_| serde::de::Error::custom(format!("`{text}` is not an amount in yocto")))
+        text.parse()
+            .map(Yocto)
+            .map_err(|_| serde::de::Error::custom(format!("`{text}` is not an amount in yocto")))
     }
 }

@@ -23,20 +23,25 @@ pub struct LoadOrder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnsentCause {
-    /// The generator was late by more than the catch-up bound. Ours.
+    /// The injector was late by more than the catch-up bound: its generator, or the writer of a connection that was not
+    /// waiting for the node. Ours.
     GeneratorLate,
-    /// The node did not read its socket and the bounded queue towards it was full. The node's.
+    /// The node did not read its socket: the bounded queue towards it was full, or did not empty after the load's end,
+    /// and writes had waited for the node for more than half of the last catch-up bound. The node's.
     BackPressure,
-    /// There was no connection to the producer. Not ours: the verdict looks at why.
+    /// There was no connection to the producer. Ours: nothing says whose fault that was, and a node that crashed is seen
+    /// by its exit.
     NotConnected,
-    /// The load was stopped before this transfer fell due (Ctrl-C). Ours.
+    /// No recent block hash could be had from any producer. Ours.
+    NoBlockHash,
+    /// The load was stopped before this transfer could be sent (Ctrl-C, a node's end, no nonces left). Ours.
     Stopped,
 }
 
 impl UnsentCause {
     /// Whether the cause lies with the tool and not with the network under test.
     pub fn is_ours(self) -> bool {
-        matches!(self, Self::GeneratorLate | Self::Stopped)
+        !matches!(self, Self::BackPressure)
     }
 }
 
@@ -74,7 +79,8 @@ pub struct ShardInject {
     pub on_broken_connection: u64,
     /// Times the connection had to be made again.
     pub reconnects: u32,
-    /// Time from the intended send to the hand-over to the connection's writer: the generator's own lag.
+    /// Time from the intended send to when the transfer's batch began to be written to the connection, less the time for
+    /// which writes waited for the node meanwhile: our own lag. Of all transfers whose batch began to be written.
     pub send_lag_ms: QuantilesMs,
 }
 
@@ -93,7 +99,9 @@ pub struct InjectReport {
     pub send_lag_ms: QuantilesMs,
     /// Whether wall and monotonic clock moved apart by more than the invalid threshold during the load.
     pub clock_stepped: bool,
-    /// SHA-256 (hex) over the hashes of the sent transactions up to the block hash they name; equal for equal seeds.
+    /// SHA-256 (hex) over what was handed over to the connections' writers, by shard and producer: senders, receivers and
+    /// nonces, without what only the running chain decides (block hashes, the base of the nonces). Equal for equal
+    /// seeds and orders while nothing is unsent; a transfer that could not be handed over is missing from it.
     pub stream_fingerprint: String,
 }
 

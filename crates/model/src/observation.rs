@@ -66,15 +66,20 @@ pub enum ExitKind {
     Signal(i32),
     /// With this exit code.
     Code(i32),
+    /// It was not our child, so nobody saw how.
+    Unseen,
 }
 
 impl ExitKind {
-    /// Whether the process can have brought this about by itself: an exit code, or a signal that a fault raises
-    /// (SIGILL 4, SIGTRAP 5, SIGABRT 6, SIGBUS 7, SIGFPE 8, SIGSEGV 11, SIGSYS 31). All other signals come from outside.
+    /// Whether the process brought this about by itself: an exit code but 0, or a signal that a fault raises (SIGILL 4,
+    /// SIGTRAP 5, SIGABRT 6, SIGBUS 7, SIGFPE 8, SIGSEGV 11, SIGSYS 31). All other signals come from outside, and so
+    /// does code 0: nodes end with it when they are asked to (SIGINT, SIGTERM) and for no other reason.
     pub fn is_self_inflicted(self) -> bool {
         match self {
-            Self::Code(_) => true,
+            Self::Code(code) => code != 0,
             Self::Signal(signal) => matches!(signal, 4..=8 | 11 | 31),
+            // Not known, so not the chain's fault.
+            Self::Unseen => false,
         }
     }
 }
@@ -129,6 +134,18 @@ pub enum LostCause {
     ConnectionBroken,
     /// It was in the pool of a node that ended.
     NodeEnded,
-    /// The node read it and found it invalid before the pool.
-    RejectedAtAdmission,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_graceful_end_was_asked_for_and_a_fault_was_not() {
+        use ExitKind::{Code, Signal};
+        let by_itself = [Code(1), Code(101), Code(-1), Signal(4), Signal(6), Signal(11), Signal(31)];
+        assert!(by_itself.into_iter().all(ExitKind::is_self_inflicted));
+        let from_outside = [Code(0), Signal(1), Signal(2), Signal(9), Signal(15), ExitKind::Unseen];
+        assert!(!from_outside.into_iter().any(ExitKind::is_self_inflicted));
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Gas, Millis, NodeName, Seed, Share, ShardId, Tps, Yocto};
+use crate::{Bytes, Gas, Millis, NodeName, Seed, ShardId, Share, Tps, Yocto};
 
 /// The value of [`RunPlan::schema`] that this version writes.
 pub const PLAN_SCHEMA: &str = "tpsctl.plan/1";
@@ -183,7 +183,7 @@ pub struct TrialPlan {
     pub drain_timeout_ms: Millis,
     /// After the load, at most this long until the network is proven idle; else the run ends.
     pub idle_timeout_ms: Millis,
-    /// How many invalid trials are repeated before the run gives up.
+    /// How many invalid trials in a row are repeated at one rate before the run gives up.
     pub invalid_retries: u32,
     /// Invalid when the send lag's 99th percentile is this or more.
     pub send_lag_p99_max_ms: Millis,

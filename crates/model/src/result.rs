@@ -42,6 +42,8 @@ pub struct RunResult {
     pub outcome: Outcome,
     /// The limit found; none where no interval was closed.
     pub knee: Option<Knee>,
+    /// What the search knows of the limit, also where no interval was closed; none where no rate was judged.
+    pub bounds: Option<Bounds>,
     /// What stopped the network.
     pub limited_by: LimitedBy,
     /// Every trial, in order.
@@ -121,6 +123,15 @@ pub struct Knee {
     pub unit: String,
 }
 
+/// What the search knows of the limit so far: not as sure as a [`Knee`], since one verdict may be all there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Rate per shard that passed, the highest below the upper bound.
+    pub per_shard_low: Option<u64>,
+    /// Lowest rate per shard that failed and was not overruled.
+    pub per_shard_high: Option<u64>,
+}
+
 /// What stopped the network: a closed list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -194,8 +205,9 @@ pub struct TrialCounts {
     pub pending: u64,
     /// Sent and never to be included, by cause, from evidence apart from the blocks.
     pub lost: BTreeMap<LostCause, u64>,
-    /// What the accounts cannot explain; 0 when they close. Where errors of several shards cancel in the sum, this is
-    /// the larger, absolute sum over the shards.
+    /// What the accounts do not explain; 0 when they close. Where errors of several shards cancel in the sum, or the
+    /// injector's own books do not balance, this is the larger, absolute sum over the shards. On a network that was not
+    /// proven idle it also holds what was still under way.
     pub difference: i64,
     /// Slots without a chunk in the window, skipped heights included.
     pub missed_chunk_slots: u64,

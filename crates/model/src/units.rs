@@ -73,7 +73,8 @@ fn times(number: &str, factor: u64) -> Option<u64> {
 fn parse_with(text: &str, factors: &[(&str, u64)], expected: &'static str) -> Result<u64, UnitError> {
     let fault = || UnitError { text: text.to_owned(), expected };
     let (number, unit) = split(text).ok_or_else(fault)?;
-    let factor = factors.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(fault)?;
+    let factor =
+        factors.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(fault)?;
     times(&number, factor).ok_or_else(fault)
 }
 

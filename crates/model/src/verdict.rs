@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{NodeName, observation::ExitKind};
+use crate::{NodeName, ShardId, Share, observation::ExitKind};
 
 /// What a trial says about its rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub enum BrokenCriterion {
     },
     /// Not enough settled by the end of the drain.
     Backlog {
-        /// Settled of what was sent.
+        /// Settled of what the network was offered: sent, and unsent for the node's causes.
         settled_share: f64,
         /// The bound.
         share_min: f64,
@@ -78,7 +78,16 @@ pub enum InvalidCause {
         /// The bound.
         share_max: f64,
     },
-    /// A node was ended by a signal that the run did not send.
+    /// A shard's schedule had another number of transfers than fell due, although the load ran to its end.
+    ScheduleMissed {
+        /// Which shard.
+        shard: ShardId,
+        /// Fell due, as the injector says.
+        intended: u64,
+        /// Rate x duration, rounded down.
+        scheduled: u64,
+    },
+    /// A node was ended from outside, by a signal or a request that the run did not send.
     NodeEnded {
         /// Which.
         node: NodeName,
@@ -98,11 +107,16 @@ pub enum InvalidCause {
     ClockStep,
     /// The load was stopped before its end.
     Interrupted,
+    /// The injector failed in mid-trial.
+    AgentLost {
+        /// Its error.
+        error: String,
+    },
     /// No block in the window: nothing to judge.
     NoBlocks,
     /// The accounts do not add up: this many transfers cannot be explained.
     AccountsOpen {
-        /// sent - included - pending - lost.
+        /// sent - included - pending - lost, or what the injector's own books leave open.
         difference: i64,
     },
 }
@@ -127,6 +141,31 @@ impl Verdict {
     }
 }
 
+/// Most digits after the point of a figure in a message.
+const DIGITS_MAX: usize = 6;
+
+/// `value` with `digits` after the point, or as many more as it takes to differ from `bound`: a message that says
+/// "98.0, at least 98.0" explains nothing.
+fn apart(value: f64, bound: f64, digits: usize) -> String {
+    let written = |digits: usize| (format!("{value:.digits$}"), format!("{bound:.digits$}"));
+    let differs = |digits: &usize| {
+        let (value, bound) = written(*digits);
+        value != bound
+    };
+    written((digits..=DIGITS_MAX).find(differs).unwrap_or(digits)).0
+}
+
+/// A bound without needless digits: `450` or `382.5`.
+fn trimmed(bound: f64) -> String {
+    let written = format!("{bound:.3}");
+    written.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A bound in per cent as it stands in the scenario: `98 %`.
+fn percent(share: f64) -> String {
+    format!("{} %", Share(share).to_string().trim_end_matches('%'))
+}
+
 fn join<T: fmt::Display>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
@@ -136,6 +175,7 @@ impl fmt::Display for ExitKind {
         match self {
             Self::Signal(signal) => write!(f, "signal {signal}"),
             Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Unseen => write!(f, "nobody saw how"),
         }
     }
 }
@@ -144,13 +184,23 @@ impl fmt::Display for BrokenCriterion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MissedChunks { missed, slots, share_max } => {
-                write!(f, "missed {missed} of {slots} chunk slots (at most {:.2} %)", share_max * 100.0)
+                write!(f, "missed {missed} of {slots} chunk slots (at most {})", percent(*share_max))
             }
             Self::BlockTime { quantile_ms, max_ms } => {
-                write!(f, "block time {quantile_ms:.0} ms (at most {max_ms:.0} ms)")
+                write!(
+                    f,
+                    "block time {} ms (at most {} ms)",
+                    apart(*quantile_ms, *max_ms, 0),
+                    trimmed(*max_ms)
+                )
             }
             Self::Backlog { settled_share, share_min } => {
-                write!(f, "settled {:.1} % of sent (at least {:.1} %)", settled_share * 100.0, share_min * 100.0)
+                let settled = apart(settled_share * 100.0, share_min * 100.0, 1);
+                write!(
+                    f,
+                    "settled {settled} % of what the network was offered (at least {})",
+                    percent(*share_min)
+                )
             }
             Self::NodeCrashed { node, exit } => write!(f, "{node} ended by itself: {exit}"),
         }
@@ -161,19 +211,59 @@ impl fmt::Display for InvalidCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SendLag { p99_ms, max_ms } => {
-                write!(f, "generator late: send lag p99 {p99_ms:.1} ms (bound {max_ms:.0} ms)")
+                write!(
+                    f,
+                    "generator late: send lag p99 {p99_ms:.1} ms (must be below {} ms)",
+                    trimmed(*max_ms)
+                )
             }
             Self::Unsent { share, share_max } => {
-                write!(f, "generator short: {:.2} % unsent (bound {:.2} %)", share * 100.0, share_max * 100.0)
+                let unsent = apart(share * 100.0, share_max * 100.0, 2);
+                write!(f, "generator short: {unsent} % unsent (at most {})", percent(*share_max))
+            }
+            Self::ScheduleMissed { shard, intended, scheduled } => {
+                write!(
+                    f,
+                    "schedule missed: {intended} transfers fell due on shard {shard}, {scheduled} were ordered"
+                )
             }
             Self::NodeEnded { node, exit } => write!(f, "{node} was ended from outside: {exit}"),
-            Self::Gap { source, gap_ms, error } => write!(f, "{source} not readable for {gap_ms} ms: {error}"),
+            Self::Gap { source, gap_ms, error } => {
+                write!(f, "{source} not readable for {gap_ms} ms: {error}")
+            }
             Self::ClockStep => write!(f, "the wall clock was stepped"),
             Self::Interrupted => write!(f, "the load was stopped before its end"),
+            Self::AgentLost { error } => write!(f, "the injector failed in mid-trial: {error}"),
             Self::NoBlocks => write!(f, "no final block in the window"),
             Self::AccountsOpen { difference } => {
                 write!(f, "the accounts do not add up: {difference} transfers unexplained")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_differ_from_their_bounds_in_words_too() {
+        let backlog = |settled_share| BrokenCriterion::Backlog { settled_share, share_min: 0.98 }.to_string();
+        assert_eq!(backlog(0.5), "settled 50.0 % of what the network was offered (at least 98 %)");
+        assert_eq!(backlog(0.9796), "settled 97.96 % of what the network was offered (at least 98 %)");
+        assert_eq!(backlog(0.979_999), "settled 97.9999 % of what the network was offered (at least 98 %)");
+        let slow = |quantile_ms| BrokenCriterion::BlockTime { quantile_ms, max_ms: 450.0 }.to_string();
+        assert_eq!(slow(575.3), "block time 575 ms (at most 450 ms)");
+        assert_eq!(slow(450.2), "block time 450.2 ms (at most 450 ms)");
+        let short = |share| InvalidCause::Unsent { share, share_max: 0.001 }.to_string();
+        assert_eq!(short(0.25), "generator short: 25.00 % unsent (at most 0.1 %)");
+        assert_eq!(short(0.001_01), "generator short: 0.101 % unsent (at most 0.1 %)");
+    }
+
+    #[test]
+    fn a_lost_injector_says_why() {
+        let lost = InvalidCause::AgentLost { error: "the generator's thread panicked".to_owned() };
+        let verdict = Verdict::Invalid { causes: vec![lost] };
+        assert_eq!(verdict.cause(), "the injector failed in mid-trial: the generator's thread panicked");
     }
 }

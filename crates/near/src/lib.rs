@@ -5,6 +5,7 @@
 //! near/nearcore at commit f0c7706f.
 
 pub mod account;
+pub mod chain;
 pub mod crypto;
 pub mod files;
 pub mod layout;
@@ -12,6 +13,7 @@ pub mod p2p;
 pub mod transaction;
 
 pub use account::{AccountId, AccountIdError};
+pub use chain::is_protected_chain;
 pub use crypto::{CryptoHash, KeyError, KeyPair, PublicKey, Signature};
 pub use layout::{LayoutError, ShardLayout};
 pub use transaction::{Action, SignedTransaction, Transaction};
@@ -33,3 +35,21 @@ pub const MIN_GAS_PURCHASE_PRICE: u128 = 1_000_000_000;
 
 /// A transaction's nonce must be below the block height times this (core/primitives-core/src/account.rs:478).
 pub const NONCE_RANGE_PER_HEIGHT: u64 = 1_000_000;
+
+/// Gas units ([`TRANSFER_GAS_UNIT`]) that one settled transfer burns in all its parts at `gas_price` (yocto per gas): two, and a
+/// third for the refund receipt where the price is below [`MIN_GAS_PURCHASE_PRICE`].
+pub fn units_per_transfer(gas_price: u128) -> u64 {
+    if gas_price >= MIN_GAS_PURCHASE_PRICE { 2 } else { 3 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_below_the_purchase_price_costs_a_refund() {
+        let units =
+            [0, MIN_GAS_PURCHASE_PRICE - 1, MIN_GAS_PURCHASE_PRICE, u128::MAX].map(units_per_transfer);
+        assert_eq!(units, [3, 3, 2, 2]);
+    }
+}

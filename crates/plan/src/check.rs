@@ -7,12 +7,11 @@ use tpsctl_model::{
 };
 use tpsctl_near::{
     AccountId, MIN_GAS_PURCHASE_PRICE, NONCE_RANGE_PER_HEIGHT, ShardLayout, TRANSFER_GAS_UNIT,
+    units_per_transfer,
 };
 
 use crate::{Capabilities, Note, Severity};
 
-/// `network.max_num_peers` where config.json does not say otherwise (chain/network/src/config_json.rs).
-const PEERS_MAX: usize = 40;
 /// `combined_transactions_size_limit` on `benchmarknet` (core/parameters/src/config_store.rs:183-185), bytes a chunk.
 const CHUNK_BYTES_BENCHMARKNET: u64 = 4_000_000;
 /// The same on any other chain id (runtime_configs/parameters.snap).
@@ -27,13 +26,25 @@ const STAKE_RATIO_MIN: (u128, u128) = (160, 1_000_000);
 const UNLIMITED_CHAIN: &str = "benchmarknet";
 /// Local nodes for each core from which on they mostly wait for each other.
 const NODES_PER_CORE_MAX: usize = 4;
+/// For this long transactions must be able to name one block: the injector reads a new one every second, and waits up to two
+/// seconds for the answer.
+const HASH_USABLE_MIN: Millis = Millis(3_000);
+/// Blocks until a transfer that was sent is proven settled: its inclusion, execution and refund, the header that reports the
+/// gas of the last of them, and two more that make that one final.
+const BLOCKS_TO_SETTLE: u64 = 6;
+/// Blocks until an idle network is proven idle: those in which the last transfer settles, and the three quiet ones after them,
+/// one of which may come late.
+const BLOCKS_TO_IDLE: u64 = 10;
+/// Time for the metrics that the proof of idleness needs beside the blocks.
+const METRICS_TIME: Millis = Millis(3_000);
 
 /// Runs every check; the notes come in the order of the checks.
-pub fn check(plan: &RunPlan, capabilities: &Capabilities) -> Vec<Note> {
+pub(crate) fn check(plan: &RunPlan, capabilities: &Capabilities) -> Vec<Note> {
     let checks: &[fn(&RunPlan) -> Option<Note>] = &[
         accounts_in_their_shards,
-        peers_suffice,
+        accounts_suffice,
         validity_within_two_epochs,
+        validity_outlasts_the_hash,
         skip_after_two_block_times,
         stake_has_a_seat,
         supply_fits,
@@ -42,6 +53,8 @@ pub fn check(plan: &RunPlan, capabilities: &Capabilities) -> Vec<Note> {
         pool_holds_the_load,
         chunk_holds_the_load,
         one_miss_passes,
+        drain_outlasts_a_transfer,
+        idle_outlasts_slow_blocks,
         budget_holds_a_search,
     ];
     let of_provider: &[fn(&RunPlan, &Capabilities) -> Option<Note>] =
@@ -121,20 +134,30 @@ fn accounts_in_their_shards(plan: &RunPlan) -> Option<Note> {
     None
 }
 
-/// Every node can hold a connection to every other one, and to the injector.
-fn peers_suffice(plan: &RunPlan) -> Option<Note> {
-    // The others, and the injector.
-    let needed = plan.nodes.len();
-    if needed <= PEERS_MAX {
+/// Most producers that one shard has.
+fn producers_of_a_shard(plan: &RunPlan) -> u64 {
+    let counts = plan.chain.shard_ids.iter().map(|shard| plan.producers_of(*shard).count() as u64);
+    counts.max().unwrap_or(0)
+}
+
+/// Every producer has accounts that send to it, and no account would have to pay itself.
+fn accounts_suffice(plan: &RunPlan) -> Option<Note> {
+    const CHECK: &str = "accounts_suffice";
+    let (accounts, producers) = (u64::from(plan.accounts.per_shard), producers_of_a_shard(plan));
+    if accounts < producers {
+        let sentence = "each producer needs an account of its own that sends to it: raise `chain.accounts_per_shard` or \
+                        lower `chain.producers_per_shard`";
+        let figure = format!("{accounts} accounts for {producers} producers in a shard");
+        return Some(note(CHECK, Severity::Error, sentence, figure));
+    }
+    let all_leave_the_shard = plan.chain.shard_ids.len() > 1 && plan.load.cross_shard.0 >= 1.0;
+    if accounts >= 2 || (all_leave_the_shard && accounts == 1) {
         return None;
     }
-    let sentence = "a node cannot be connected to all others and to the injector: use fewer nodes";
-    Some(note(
-        "peers_suffice",
-        Severity::Error,
-        sentence,
-        format!("{needed} peers needed, {PEERS_MAX} allowed"),
-    ))
+    let sentence =
+        "within its shard an account has nobody to send to: raise `chain.accounts_per_shard` to 2 or more";
+    let figure = format!("{accounts} accounts in a shard, {} of transfers leave it", plan.load.cross_shard);
+    Some(note(CHECK, Severity::Error, sentence, figure))
 }
 
 /// neard refuses to start otherwise (chain/epoch-manager/src/lib.rs:222-230).
@@ -147,6 +170,21 @@ fn validity_within_two_epochs(plan: &RunPlan) -> Option<Note> {
                     lower it or raise `chain.epoch_length`";
     let figure = format!("{validity} blocks, two epochs are {}", epoch.saturating_mul(2));
     Some(note("validity_within_two_epochs", Severity::Error, sentence, figure))
+}
+
+/// A transaction is taken for as long as the block that it names is young enough. The injector uses a block's hash for half of
+/// that time at most, and must have got the next one by then.
+fn validity_outlasts_the_hash(plan: &RunPlan) -> Option<Note> {
+    let (validity, time) = (plan.chain.transaction_validity_blocks, plan.chain.block_time_min_ms);
+    let usable = Millis(time.0.saturating_mul(validity / 2));
+    if usable >= HASH_USABLE_MIN {
+        return None;
+    }
+    let sentence = "transfers would expire before the injector has a newer block to name: raise \
+                    `chain.transaction_validity` or `chain.block_time_min`";
+    let figure =
+        format!("half of {validity} blocks of {time} is {usable}, at least {HASH_USABLE_MIN} needed");
+    Some(note("validity_outlasts_the_hash", Severity::Error, sentence, figure))
 }
 
 /// A skip approval is due no sooner than two endorsement delays (asserted in chain/chain/src/doomslug.rs:497-506).
@@ -219,10 +257,18 @@ fn transfer_cost(plan: &RunPlan) -> u128 {
     gas.saturating_add(plan.load.amount.0)
 }
 
+/// Of `transfers` that fall due in one shard, those of the busiest account. They go to the shard's producers in turn, and each
+/// producer's come from its own part of the accounts in turn: account i belongs to producer i mod P (tpsctl-workload).
+fn busiest_account(plan: &RunPlan, transfers: u64) -> u64 {
+    let producers = producers_of_a_shard(plan).max(1);
+    let accounts = (u64::from(plan.accounts.per_shard) / producers).max(1);
+    transfers.div_ceil(producers).div_ceil(accounts)
+}
+
 /// No account runs dry, even if the whole time budget were spent at the highest rate, with no refund and no income.
 fn balance_lasts(plan: &RunPlan) -> Option<Note> {
     let transfers = due_at_most(plan, plan.search.time_budget_ms.0.saturating_add(load_ms(plan)));
-    let each = u128::from(transfers.div_ceil(u64::from(plan.accounts.per_shard.max(1))));
+    let each = u128::from(busiest_account(plan, transfers));
     let needed = each.saturating_mul(transfer_cost(plan));
     if needed <= plan.accounts.balance.0 {
         return None;
@@ -246,13 +292,11 @@ pub(crate) fn near(yocto: u128) -> String {
 
 /// A key's nonces stay below height x 10^6: it must not need a million of them between two blocks.
 fn nonces_below_ceiling(plan: &RunPlan) -> Option<Note> {
-    let each =
-        due_at_most(plan, plan.chain.block_wait_max_ms.0).div_ceil(u64::from(plan.accounts.per_shard.max(1)));
+    let each = busiest_account(plan, due_at_most(plan, plan.chain.block_wait_max_ms.0));
     if each < NONCE_RANGE_PER_HEIGHT {
         return None;
     }
-    let sentence =
-        "keys would need nonces that the chain does not accept yet: raise `chain.accounts_per_shard`";
+    let sentence = "keys would need nonces that the chain does not accept yet: raise `chain.accounts_per_shard` or lower `search.max`";
     let figure = format!("{each} nonces a key and block, below {NONCE_RANGE_PER_HEIGHT} allowed");
     Some(note("nonces_below_ceiling", Severity::Error, sentence, figure))
 }
@@ -275,8 +319,9 @@ fn chunk_capacity(plan: &RunPlan) -> (u64, &'static str) {
     let is_unlimited = plan.chain.chain_id == UNLIMITED_CHAIN;
     let bytes = if is_unlimited { CHUNK_BYTES_BENCHMARKNET } else { CHUNK_BYTES };
     let by_size = (bytes / transfer_bytes(plan), "the bytes of a chunk");
-    // A settled transfer burns its unit on conversion and again on execution, in the same chunk when the load is steady.
-    let by_gas = (plan.chain.gas_limit.0 / (2 * TRANSFER_GAS_UNIT), "`chain.gas_limit`");
+    // All units of a settled transfer, since under steady load a chunk converts as many as it executes and refunds.
+    let gas = units_per_transfer(plan.chain.min_gas_price.0) * TRANSFER_GAS_UNIT;
+    let by_gas = (plan.chain.gas_limit.0 / gas, "`chain.gas_limit`");
     let by_transaction_gas = (CHUNK_TRANSACTION_GAS / TRANSFER_GAS_UNIT, "the transaction gas of a chunk");
     let bounds = if is_unlimited { vec![by_size, by_gas] } else { vec![by_size, by_gas, by_transaction_gas] };
     bounds.into_iter().min_by_key(|(transfers, _)| *transfers).unwrap_or(by_size)
@@ -307,6 +352,32 @@ fn one_miss_passes(plan: &RunPlan) -> Option<Note> {
     let sentence = "a single missed chunk already fails the goal: lengthen `trial.window`";
     let figure = format!("{slots} slots in the window, {} of them is below one", plan.goal.missed_slots_max);
     Some(note("one_miss_passes", Severity::Warning, sentence, figure))
+}
+
+/// What is sent last can be proven settled by the time at which the backlog is judged.
+fn drain_outlasts_a_transfer(plan: &RunPlan) -> Option<Note> {
+    let (drain, time) = (plan.trial.drain_timeout_ms, plan.chain.block_time_max_ms);
+    let needed = Millis(time.0.saturating_mul(BLOCKS_TO_SETTLE));
+    if drain >= needed {
+        return None;
+    }
+    let sentence = "transfers that were sent last may not be settled when the backlog is judged: raise \
+                    `trial.drain_timeout`";
+    let figure = format!("{drain}, {BLOCKS_TO_SETTLE} blocks of `chain.block_time_max` take {needed}");
+    Some(note("drain_outlasts_a_transfer", Severity::Warning, sentence, figure))
+}
+
+/// A network that is idle can be proven so in time, even if its blocks are slow.
+fn idle_outlasts_slow_blocks(plan: &RunPlan) -> Option<Note> {
+    let (idle, time) = (plan.trial.idle_timeout_ms, plan.chain.block_time_max_ms);
+    let needed = Millis(time.0.saturating_mul(BLOCKS_TO_IDLE).saturating_add(METRICS_TIME.0));
+    if idle >= needed {
+        return None;
+    }
+    let sentence = "the run may end before the network can be proven idle: raise `trial.idle_timeout`";
+    let figure =
+        format!("{idle}, {BLOCKS_TO_IDLE} blocks of `chain.block_time_max` and {METRICS_TIME} are {needed}");
+    Some(note("idle_outlasts_slow_blocks", Severity::Warning, sentence, figure))
 }
 
 /// How long the load of one trial runs, milliseconds.
@@ -367,4 +438,54 @@ fn memory_holds_the_pools(plan: &RunPlan, capabilities: &Capabilities) -> Option
 /// The supply, for the rendered plan; the largest number when it does not fit.
 pub(crate) fn supply_or_max(plan: &RunPlan) -> Yocto {
     Yocto(supply(plan).unwrap_or(u128::MAX))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use tpsctl_model::Share;
+    use tpsctl_scenario::{load, resolve_name};
+
+    use super::*;
+
+    pub(crate) fn quickstart() -> RunPlan {
+        let scenario = load(&resolve_name("quickstart").unwrap(), &[]).unwrap();
+        crate::plan(&scenario, &host()).unwrap().plan
+    }
+
+    fn host() -> Capabilities {
+        Capabilities { name: "local".to_owned(), nodes_max: None, cores: 2, memory_bytes: 8_000_000_000 }
+    }
+
+    /// What no scenario's bounds allow, but a plan read from disk could hold.
+    #[test]
+    fn plans_that_no_scenario_makes_are_refused_too() {
+        let broken = |change: fn(&mut RunPlan)| {
+            let mut plan = quickstart();
+            change(&mut plan);
+            check(&plan, &host()).into_iter().map(|note| note.check).collect::<Vec<_>>()
+        };
+        assert_eq!(broken(|plan| plan.accounts.balance = Yocto(u128::MAX / 20_001)), ["supply_fits"]);
+        assert_eq!(broken(|plan| plan.accounts.prefixes.swap(1, 2)), ["accounts_in_their_shards"]);
+        assert_eq!(broken(|plan| plan.chain.boundary_accounts.reverse()), ["accounts_in_their_shards"]);
+        let too_long = broken(|plan| plan.accounts.prefixes[0] = "0".repeat(60));
+        assert!(too_long.contains(&"accounts_in_their_shards"));
+        assert_eq!(broken(|plan| plan.nodes[0].name.0 = "Node".to_owned()), ["accounts_in_their_shards"]);
+        let dwarf = |plan: &mut RunPlan| {
+            if let NodeRole::Producer { stake, .. } = &mut plan.nodes[0].role {
+                *stake = Yocto(1);
+            }
+        };
+        assert_eq!(broken(dwarf), ["stake_has_a_seat"]);
+    }
+
+    #[test]
+    fn a_single_account_can_only_pay_other_shards() {
+        let mut plan = quickstart();
+        plan.accounts.per_shard = 1;
+        assert!(accounts_suffice(&plan).is_some_and(|note| note.severity == Severity::Error));
+        plan.load.cross_shard = Share(1.0);
+        assert_eq!(accounts_suffice(&plan), None);
+        plan.accounts.per_shard = 0;
+        assert!(accounts_suffice(&plan).is_some());
+    }
 }

@@ -4,19 +4,19 @@ use tpsctl_model::ShardId;
 
 /// A shard layout and a prefix for the accounts of each shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// Ascending; one fewer than shards.
-    pub boundary_accounts: Vec<String>,
+    pub(crate) boundary_accounts: Vec<String>,
     /// By shard index.
-    pub shard_ids: Vec<ShardId>,
+    pub(crate) shard_ids: Vec<ShardId>,
     /// By shard index: every account id that begins with it lies in that shard.
-    pub prefixes: Vec<String>,
+    pub(crate) prefixes: Vec<String>,
 }
 
 /// The layout of nearcore's benchmark cases: boundaries `a01`, `a02`, ..., ids 0, 1, ...; accounts of the first shard begin
 /// with zeros, those of the others with their shard's own boundary. Numbers are padded to at least two digits and to
 /// equal length: unpadded, `a10` would sort before `a2`, and neard does not notice.
-pub fn layout(shards: u32) -> Layout {
+pub(crate) fn layout(shards: u32) -> Layout {
     let width = shards.saturating_sub(1).to_string().len().max(2);
     let boundary_accounts: Vec<_> = (1..shards).map(|index| format!("a{index:0width$}")).collect();
     // As long as a boundary, so that all transactions have one size. A single shard has no boundary to match.

@@ -1,7 +1,7 @@
 //! A scenario and what the provider can do, to a run plan with nothing left to decide.
 //!
 //! [`plan`] names every node, draws the shard boundaries, gives each producer the shard that the chain's own rule will
-//! give it, and then runs the [checks](check): each is named, says one sentence, and shows its figures.
+//! give it, and then runs its checks: each is named, says one sentence, and shows its figures.
 
 mod check;
 mod layout;
@@ -16,10 +16,13 @@ use tpsctl_model::plan::{
 use tpsctl_near::PROTOCOL_VERSION;
 use tpsctl_scenario::Scenario;
 
-pub use check::check;
-pub use layout::{Layout, layout};
-pub use nodes::{STAKE, assign, nodes};
-pub use render::{render, worst_case};
+use crate::{
+    check::check,
+    layout::{Layout, layout},
+    nodes::nodes,
+};
+
+pub use render::render;
 
 /// What the provider can do, as far as a plan depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,12 +8,12 @@ use tpsctl_model::{
 
 /// Stake of every producer: that of nearcore's own test networks (core/chain-configs/src/test_utils.rs:33-36). Equal
 /// stakes give every producer the same share of blocks, chunks and mandates.
-pub const STAKE: Yocto = Yocto(50_000_000 * YOCTO_PER_NEAR);
+const STAKE: Yocto = Yocto(50_000_000 * YOCTO_PER_NEAR);
 
 /// All nodes: producers in the order in which the chain ranks them, then RPC nodes. Every producer is a validator
 /// account called like its node; numbers are padded with zeros so that the order of names is that of numbers, because
 /// the chain ranks equal stakes by account id.
-pub fn nodes(shard_ids: &[ShardId], producers_per_shard: u32, rpc_nodes: u32) -> Vec<NodePlan> {
+pub(crate) fn nodes(shard_ids: &[ShardId], producers_per_shard: u32, rpc_nodes: u32) -> Vec<NodePlan> {
     let count = u32::try_from(shard_ids.len()).unwrap_or(u32::MAX).saturating_mul(producers_per_shard);
     let names = numbered("node", count);
     let stakes: Vec<_> = names.iter().map(|name| (name.as_str(), STAKE)).collect();
@@ -39,7 +39,7 @@ fn numbered(prefix: &str, count: u32) -> Vec<String> {
 /// is 1) they would serve several shards each; a plan has at least one a shard.
 ///
 /// Returns, in rank order, the position in `producers` and the shard's index.
-pub fn assign(producers: &[(&str, Yocto)], shards: usize) -> Vec<(usize, usize)> {
+fn assign(producers: &[(&str, Yocto)], shards: usize) -> Vec<(usize, usize)> {
     let mut ranked: Vec<_> = producers.iter().enumerate().collect();
     ranked.sort_by(|(_, (a, a_stake)), (_, (b, b_stake))| b_stake.cmp(a_stake).then_with(|| a.cmp(b)));
     let mut filled = vec![0_u32; shards];

@@ -14,7 +14,7 @@ use crate::{
 
 /// Longest time from the start to the end of teardown, were every deadline used up: nodes get ready, the time budget, the
 /// trial that began at its very end, and the stop. Making the files is not in it.
-pub fn worst_case(plan: &RunPlan) -> Millis {
+fn worst_case(plan: &RunPlan) -> Millis {
     let trial = &plan.trial;
     let parts = [
         plan.node.ready_timeout_ms,
@@ -151,4 +151,16 @@ fn run(text: &mut String, plan: &RunPlan) -> fmt::Result {
         plan.node.stop_timeout_ms,
         worst_case(plan).as_secs_f64()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::tests::quickstart;
+
+    #[test]
+    fn the_worst_case_uses_up_every_deadline() {
+        // 30 s ready, 130 s budget, 1 s + 6 s load, 60 s idle, 5 s stop.
+        assert_eq!(worst_case(&quickstart()), Millis(232_000));
+    }
 }

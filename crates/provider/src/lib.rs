@@ -32,7 +32,7 @@ pub use local::LocalProvider;
 pub use network::Network;
 pub use process::{NodeEnded, NodeHandle};
 pub use provider::{Bundle, Capabilities, Provider, Provision, ReadyProbe, Task};
-pub use teardown::{DestroyReport, destroy, sweep};
+pub use teardown::{DestroyReport, destroy, end_controller, sweep};
 
 /// The wall clock, milliseconds since the Unix epoch: for records that people read, never for deadlines.
 #[expect(clippy::disallowed_methods, reason = "the one place where this crate reads the wall clock")]

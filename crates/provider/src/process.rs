@@ -198,11 +198,11 @@ fn spawn_nicely(command: &NodeCommand, log: &fs::File) -> io::Result<(Child, Opt
     let mut nice = Command::new("nice");
     nice.arg("-n").arg(command.nice.to_string()).arg(&command.program);
     match spawn_as(nice, command, log) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
             let child = spawn_as(Command::new(&command.program), command, log)?;
             let node = &command.node;
             let warning = format!(
-                "the program `nice` is missing: {node} runs at normal priority and may starve the load generator"
+                "the program `nice` cannot be run ({error}): {node} runs at normal priority and may starve the load generator"
             );
             Ok((child, Some(warning)))
         }

@@ -103,6 +103,29 @@ pub async fn destroy(run_directory: &Path, grace: Duration) -> Result<DestroyRep
     Ok(report)
 }
 
+/// Asks the process that drives a run to end it (SIGINT, as Ctrl-C does) and waits for its end; after `patience` it gets
+/// SIGKILL, or it would go on starting nodes. True if there was one. This very process is never asked.
+pub async fn end_controller(run_directory: &Path, patience: Duration) -> Result<bool, ProviderError> {
+    let fault = |source| ProviderError::Processes { source };
+    let Ok(ledger) = Ledger::open(&canonical(run_directory)?) else { return Ok(false) };
+    let controller = &ledger.header().controller;
+    if *controller == ProcessIdentity::current().map_err(fault)? {
+        return Ok(false);
+    }
+    let was_alive = controller.signal(Signal::INT).map_err(fault)?;
+    let deadline = Instant::now() + patience;
+    while was_alive && controller.is_alive().map_err(fault)? {
+        if Instant::now() >= deadline {
+            controller.signal(Signal::KILL).map_err(fault)?;
+        }
+        if Instant::now() >= deadline + KILL_TIMEOUT {
+            break;
+        }
+        sleep(POLL).await;
+    }
+    Ok(was_alive)
+}
+
 /// The runs below `runs_directory` that still have processes although their controller is gone, and that were not left
 /// running on purpose; sorted. Runs whose ledger cannot be understood are not among them: who drives them is unknown.
 pub fn sweep(runs_directory: &Path) -> Result<Vec<PathBuf>, ProviderError> {

@@ -169,6 +169,7 @@ fn unsent_words(cause: UnsentCause) -> &'static str {
         UnsentCause::GeneratorLate => "generator late",
         UnsentCause::BackPressure => "back pressure",
         UnsentCause::NotConnected => "not connected",
+        UnsentCause::NoBlockHash => "no block hash",
         UnsentCause::Stopped => "stopped",
     }
 }
@@ -179,7 +180,6 @@ fn lost_words(cause: LostCause) -> &'static str {
         LostCause::RejectedInPreparation => "rejected in preparation",
         LostCause::ConnectionBroken => "connection broken",
         LostCause::NodeEnded => "node ended",
-        LostCause::RejectedAtAdmission => "rejected at admission",
     }
 }
 
@@ -215,9 +215,9 @@ fn charts(result: &RunResult) -> [Chart; 3] {
         },
         Chart {
             id: "settled",
-            title: "Share of sent transfers settled by the end of the drain against the configured rate"
+            title: "Share of offered transfers settled by the end of the drain against the configured rate"
                 .to_owned(),
-            axis: "settled of sent by the end of the drain, %".to_owned(),
+            axis: "settled of offered by the end of the drain, %".to_owned(),
             points: points(&|trial| settled_share(&trial.counts).map(|share| share * 100.0), "% settled"),
             bound: Some(result.goal.settled_min.0 * 100.0),
             interval,

@@ -14,8 +14,7 @@ mod wording;
 use tpsctl_model::result::RunResult;
 
 pub use html::html;
-pub use summary::{LINES_MAX, summary};
-pub use wording::EMBEDDED_NOTICE;
+pub use summary::summary;
 
 /// A report could not be made.
 #[derive(Debug, thiserror::Error)]

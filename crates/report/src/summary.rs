@@ -1,4 +1,4 @@
-//! The run in a terminal: at most [`LINES_MAX`] lines, legible without colour.
+//! The run in a terminal: at most 25 lines, legible without colour.
 
 use tpsctl_model::result::{Outcome, RunResult, TrialRecord};
 
@@ -6,9 +6,6 @@ use crate::{
     number::{grouped, milliseconds, of},
     wording,
 };
-
-/// Most lines of a summary, so that it fits a terminal together with the command.
-pub const LINES_MAX: usize = 25;
 
 /// Most lines of trials; with more, the last are shown.
 const TRIAL_LINES: usize = 10;
@@ -22,8 +19,8 @@ const GREEN: &str = "32";
 const RED: &str = "31";
 const YELLOW: &str = "33";
 
-/// The summary of a run. `colour` adds escape codes and changes nothing else.
-pub fn summary(result: &RunResult, colour: bool) -> String {
+/// The summary of a run that lies in `directory`. `colour` adds escape codes and changes nothing else.
+pub fn summary(result: &RunResult, directory: &str, colour: bool) -> String {
     let paint = Paint { colour };
     let mut lines = vec![paint.with(BOLD, &wording::headline(result))];
     lines.push(format!("  goal: {}", wording::goal(result)));
@@ -41,8 +38,11 @@ pub fn summary(result: &RunResult, colour: bool) -> String {
     }
     lines.push(format!("accounts {}", wording::accounts(result)));
     lines.extend(warnings(&result.warnings, paint));
-    lines.push(format!("processes left: {}", result.processes_left));
-    let directory = format!("runs/{}", result.run_id);
+    lines.push(match result.processes_left {
+        0 => "processes left: 0".to_owned(),
+        left => paint.with(RED, &format!("PROCESSES LEFT: {left}. End them: tpsctl down {}", result.run_id)),
+    });
+    let directory = directory.trim_end_matches('/');
     lines.push(format!("run directory: {directory}/  report: {directory}/report.html"));
     lines.join("\n") + "\n"
 }
@@ -154,21 +154,25 @@ mod tests {
 
     use super::*;
 
+    /// Most lines of a summary, so that it fits a terminal together with the command.
+    const LINES_MAX: usize = 25;
+
     #[test]
     fn summaries() {
         for (name, result) in testkit::named() {
-            insta::assert_snapshot!(format!("summary_{name}"), summary(&result, false));
+            let directory = format!("runs/{}", result.run_id);
+            insta::assert_snapshot!(format!("summary_{name}"), summary(&result, &directory, false));
         }
     }
 
     #[test]
     fn colour_adds_nothing_but_escape_codes() {
         for result in testkit::all() {
-            let mut plain = summary(&result, true);
+            let mut plain = summary(&result, "runs/a", true);
             for code in [BOLD, GREEN, RED, YELLOW, "0"] {
                 plain = plain.replace(&format!("\x1b[{code}m"), "");
             }
-            assert_eq!(plain, summary(&result, false));
+            assert_eq!(plain, summary(&result, "runs/a", false));
         }
     }
 
@@ -178,7 +182,7 @@ mod tests {
         let trial = result.trials[5].clone();
         result.trials.extend(std::iter::repeat_n(trial, 40));
         result.warnings = (0..10).map(|number| format!("warning\n{number}")).collect();
-        let text = summary(&result, false);
+        let text = summary(&result, "runs/a", false);
         assert!(text.lines().count() <= LINES_MAX, "{text}");
         assert!(text.contains(" earlier trials are in the report"));
     }
@@ -186,9 +190,25 @@ mod tests {
     #[test]
     fn only_the_embedded_node_carries_the_notice() {
         let mut result = testkit::done();
-        assert!(summary(&result, false).contains("embedded node: not a measurement of neard"));
+        assert!(summary(&result, "runs/a", false).contains("embedded node: not a measurement of neard"));
         result.node.embedded = false;
-        assert!(!summary(&result, false).contains("embedded node"));
+        assert!(!summary(&result, "runs/a", false).contains("embedded node"));
+    }
+
+    #[test]
+    fn processes_that_are_left_cannot_be_overlooked() {
+        let mut result = testkit::done();
+        result.processes_left = 2;
+        let text = summary(&result, "runs/a", false);
+        let wanted = "PROCESSES LEFT: 2. End them: tpsctl down 20261201-101500-quickstart";
+        assert!(text.lines().any(|line| line == wanted), "{text}");
+    }
+
+    #[test]
+    fn the_directory_is_the_one_that_was_given() {
+        let text = summary(&testkit::done(), "/data/runs/a/", false);
+        let wanted = "run directory: /data/runs/a/  report: /data/runs/a/report.html";
+        assert!(text.lines().any(|line| line == wanted), "{text}");
     }
 
     #[test]
@@ -197,7 +217,7 @@ mod tests {
         result.accounting.closed = false;
         result.accounting.difference = 3;
         result.trials[4].counts.difference = 3;
-        let text = summary(&result, false);
+        let text = summary(&result, "runs/a", false);
         assert!(text.contains("accounts OPEN, 3 transfers unexplained: sent "), "{text}");
     }
 }

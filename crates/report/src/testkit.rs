@@ -8,8 +8,8 @@ use tpsctl_model::{
     observation::{ExitKind, LostCause},
     plan::Goal,
     result::{
-        Accounting, Fingerprints, HostInfo, Knee, LimitedBy, NodeInfo, Outcome, RUN_SCHEMA, RunResult,
-        ShardRecord, TrialCounts, TrialRecord,
+        Accounting, Bounds, Fingerprints, HostInfo, Knee, LimitedBy, NodeInfo, Outcome, RUN_SCHEMA,
+        RunResult, ShardRecord, TrialCounts, TrialRecord,
     },
     verdict::{BrokenCriterion, InvalidCause, Verdict},
 };
@@ -122,6 +122,7 @@ fn empty(outcome: Outcome) -> RunResult {
         },
         outcome,
         knee: None,
+        bounds: None,
         limited_by: LimitedBy::None,
         trials: vec![],
         accounting: Accounting { closed: true, difference: 0 },
@@ -170,6 +171,7 @@ pub(crate) fn done() -> RunResult {
             total_high: Some(6_240),
             unit: "transfers/s".to_owned(),
         }),
+        bounds: Some(Bounds { per_shard_low: Some(1_530), per_shard_high: Some(1_560) }),
         limited_by: LimitedBy::MissedChunks,
         trials,
         warnings: vec!["2 cores carry 5 nodes and the injector: the limit is that of this host".to_owned()],
@@ -192,6 +194,7 @@ fn bound_reached() -> RunResult {
             total_high: None,
             unit: "transfers/s".to_owned(),
         }),
+        bounds: Some(Bounds { per_shard_low: Some(800), per_shard_high: None }),
         limited_by: LimitedBy::BoundReached,
         trials,
         node: NodeInfo {
@@ -224,8 +227,7 @@ fn provider_failed() -> RunResult {
 }
 
 fn all_invalid() -> RunResult {
-    let why =
-        "2 trials were invalid, more than may be repeated; the last: cp2 was ended from outside: signal 9";
+    let why = "2 trials in a row were invalid at 400 transfers/s per shard, more than may be repeated; the last: cp2 was ended from outside: signal 9";
     RunResult {
         trials: vec![
             trial(0, 0, Verdict::Pass, "idle: the network without load"),
@@ -236,8 +238,38 @@ fn all_invalid() -> RunResult {
     }
 }
 
+fn dies_twice() -> RunResult {
+    let why = "node dies at 800 transfers/s per shard: it ended by itself in two trials; no rate had passed for certain";
+    let crash = |number, why| {
+        let (node, exit) = (NodeName("cp2".to_owned()), ExitKind::Signal(6));
+        let mut record = trial(
+            number,
+            800,
+            Verdict::Fail { criteria: vec![BrokenCriterion::NodeCrashed { node, exit }] },
+            why,
+        );
+        record.counts.unsent = BTreeMap::from([(UnsentCause::NotConnected, 310), (UnsentCause::Stopped, 90)]);
+        record.counts.sent -= 400;
+        record.counts.included -= 9_400;
+        record.counts.lost.insert(LostCause::NodeEnded, 9_000);
+        record
+    };
+    let trials = vec![
+        trial(0, 0, Verdict::Pass, "idle: the network without load"),
+        trial(1, 400, Verdict::Pass, "bracket: the scenario's first rate"),
+        crash(2, "bracket: no failure yet, 2 times the last rate"),
+        crash(3, "confirm: first failure, fail 1 of 2 so far"),
+    ];
+    RunResult {
+        bounds: Some(Bounds { per_shard_low: Some(400), per_shard_high: Some(800) }),
+        limited_by: LimitedBy::NodeCrashed,
+        trials,
+        ..empty(Outcome::ProviderFailed { why: why.to_owned() })
+    }
+}
+
 /// Runs by the name of their snapshot.
-pub(crate) fn named() -> [(&'static str, RunResult); 6] {
+pub(crate) fn named() -> [(&'static str, RunResult); 7] {
     [
         ("done", done()),
         ("bound_reached", bound_reached()),
@@ -245,6 +277,7 @@ pub(crate) fn named() -> [(&'static str, RunResult); 6] {
         ("idle_fails", idle_fails()),
         ("provider_failed", provider_failed()),
         ("all_invalid", all_invalid()),
+        ("dies_twice", dies_twice()),
     ]
 }
 

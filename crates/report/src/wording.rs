@@ -2,14 +2,14 @@
 
 use tpsctl_model::{
     Millis,
-    result::{Knee, LimitedBy, Outcome, RunResult, TrialRecord},
+    result::{Bounds, Knee, LimitedBy, Outcome, RunResult, TrialRecord},
     verdict::{BrokenCriterion, Verdict},
 };
 
 use crate::number::{grouped, grouped_signed};
 
 /// What every report of a run on the embedded node says, word for word.
-pub const EMBEDDED_NOTICE: &str = "embedded node: not a measurement of neard";
+pub(crate) const EMBEDDED_NOTICE: &str = "embedded node: not a measurement of neard";
 
 /// The result in one line: the limit, or why there is none.
 pub(crate) fn headline(result: &RunResult) -> String {
@@ -70,28 +70,17 @@ pub(crate) fn basis(result: &RunResult) -> String {
             format!("{low}{high}; no probability is claimed")
         }
         (_, Some(knee)) => format!("the search had closed at {}, but do not use it", interval(knee)),
-        _ => known_bounds(&result.trials),
+        _ => known_bounds(result.bounds),
     }
 }
 
-fn known_bounds(trials: &[TrialRecord]) -> String {
-    let loaded = || trials.iter().filter(|trial| trial.rate_per_shard > 0);
-    let rate_of = |trial: &TrialRecord| trial.rate_per_shard;
-    let passed = loaded().filter(|trial| trial.verdict == Verdict::Pass).map(rate_of).max();
-    let failed = loaded().filter(|trial| matches!(trial.verdict, Verdict::Fail { .. })).map(rate_of).min();
-    match (passed, failed) {
+fn known_bounds(bounds: Option<Bounds>) -> String {
+    let (low, high) = bounds.map_or((None, None), |bounds| (bounds.per_shard_low, bounds.per_shard_high));
+    match (low.map(grouped), high.map(grouped)) {
         (None, None) => "no rate was judged".to_owned(),
-        (Some(passed), None) => {
-            format!("highest rate that passed: {} transfers/s per shard; none failed", grouped(passed))
-        }
-        (None, Some(failed)) => {
-            format!("lowest rate that failed: {} transfers/s per shard; none passed", grouped(failed))
-        }
-        (Some(passed), Some(failed)) => format!(
-            "highest rate that passed: {}, lowest that failed: {} transfers/s per shard",
-            grouped(passed),
-            grouped(failed)
-        ),
+        (Some(low), None) => format!("known so far: {low} transfers/s per shard passed, none failed"),
+        (None, Some(high)) => format!("known so far: {high} transfers/s per shard failed, none passed"),
+        (Some(low), Some(high)) => format!("known so far: {low} transfers/s per shard passed, {high} failed"),
     }
 }
 
@@ -100,7 +89,7 @@ pub(crate) fn goal(result: &RunResult) -> String {
     let goal = &result.goal;
     let bound = block_time_bound_ms(result).map(|bound| format!(" ({bound:.0} ms)")).unwrap_or_default();
     format!(
-        "at most {} of chunk slots missed; {} at most {} x the minimum{bound}; at least {} of sent settled by the end of the drain",
+        "at most {} of chunk slots missed; {} at most {} x the minimum{bound}; at least {} of what the network was offered settled by the end of the drain",
         goal.missed_slots_max,
         block_time_name(result),
         goal.block_time_ratio_max,
@@ -171,19 +160,58 @@ pub(crate) fn accounts(result: &RunResult) -> String {
     }
 }
 
-/// The trials at the two ends of the interval, the last of each; without an interval the highest rate that passed and
-/// the lowest that failed.
+/// The trials at the two ends of the interval, the last of each; without an interval those at the bounds known so far.
 pub(crate) fn deciding(result: &RunResult) -> Vec<&TrialRecord> {
-    let loaded = || result.trials.iter().filter(|trial| trial.rate_per_shard > 0);
-    let passed = || loaded().rev().filter(|trial| trial.verdict == Verdict::Pass);
-    let failed = || loaded().rev().filter(|trial| matches!(trial.verdict, Verdict::Fail { .. }));
-    let low = match &result.knee {
-        Some(knee) => passed().find(|trial| trial.rate_per_shard == knee.per_shard_low),
-        None => passed().max_by_key(|trial| trial.rate_per_shard),
+    let (low, high) = match (&result.knee, result.bounds) {
+        (Some(knee), _) => (Some(knee.per_shard_low), knee.per_shard_high),
+        (None, Some(bounds)) => (bounds.per_shard_low, bounds.per_shard_high),
+        (None, None) => (None, None),
     };
-    let high = match &result.knee {
-        Some(knee) => failed().find(|trial| Some(trial.rate_per_shard) == knee.per_shard_high),
-        None => failed().min_by_key(|trial| trial.rate_per_shard),
+    let last = |rate: Option<u64>, word| {
+        let at_the_end =
+            |trial: &&TrialRecord| Some(trial.rate_per_shard) == rate && trial.verdict.word() == word;
+        result.trials.iter().rfind(at_the_end)
     };
-    low.into_iter().chain(high).collect()
+    last(low, "pass").into_iter().chain(last(high, "fail")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit;
+
+    use super::*;
+
+    #[test]
+    fn the_last_trial_at_each_end_decides() {
+        let numbers = |result: &RunResult| -> Vec<u32> {
+            deciding(result).into_iter().map(|trial| trial.trial).collect()
+        };
+        let mut result = testkit::done();
+        assert_eq!(numbers(&result), [9, 10]);
+        result.knee = None;
+        result.bounds = Some(Bounds { per_shard_low: Some(1_530), per_shard_high: Some(1_560) });
+        assert_eq!(numbers(&result), [9, 10], "the search's own bounds do as well");
+        result.bounds = Some(Bounds { per_shard_low: None, per_shard_high: Some(1_600) });
+        assert_eq!(numbers(&result), [4]);
+        result.bounds = None;
+        assert_eq!(numbers(&result), [0_u32; 0], "nothing is known, whatever single trials say");
+    }
+
+    #[test]
+    fn what_is_known_is_what_the_search_knows() {
+        let mut result = testkit::done();
+        result.knee = None;
+        result.outcome = Outcome::Interrupted;
+        let mut said = |low, high| {
+            result.bounds = Some(Bounds { per_shard_low: low, per_shard_high: high });
+            basis(&result)
+        };
+        assert_eq!(
+            said(Some(800), Some(1_560)),
+            "known so far: 800 transfers/s per shard passed, 1 560 failed"
+        );
+        assert_eq!(said(Some(800), None), "known so far: 800 transfers/s per shard passed, none failed");
+        assert_eq!(said(None, Some(1_560)), "known so far: 1 560 transfers/s per shard failed, none passed");
+        assert_eq!(said(None, None), "no rate was judged");
+    }
 }

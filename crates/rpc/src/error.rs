@@ -116,19 +116,3 @@ impl fmt::Display for NodeError {
 }
 
 impl std::error::Error for NodeError {}
-
-impl RpcError {
-    /// What the node said, if it is the node that refused.
-    pub fn node_error(&self) -> Option<&NodeError> {
-        match self {
-            Self::Handler { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-
-    /// Whether the node has no block at the height or hash asked for: below the final head a skipped height, above it
-    /// one that may yet come.
-    pub fn is_unknown_block(&self) -> bool {
-        self.node_error().is_some_and(|error| error.cause_name == "UNKNOWN_BLOCK")
-    }
-}

@@ -4,16 +4,11 @@ mod views;
 
 use std::{net::SocketAddr, time::Duration};
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tpsctl_near::{CryptoHash, PublicKey};
 
 use crate::error::{NodeError, RpcError};
-pub use views::{
-    AccessKeyView, AccountView, BlockHeaderView, BlockView, ChunkHeaderView, ExecutionStatus, SendTxView,
-    StatusView, SyncInfoView, VersionView,
-};
+pub use views::{BlockHeaderView, BlockView, ChunkHeaderView, StatusView, SyncInfoView, VersionView};
 
 /// Time allowed for a call unless [`Client::with_deadline`] says otherwise.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(3);
@@ -24,38 +19,12 @@ pub const ANSWER_LEN_MAX: usize = 16 * 1024 * 1024;
 /// Longest metrics page that is read. neard writes up to 900 KB.
 pub const METRICS_LEN_MAX: usize = 8 * 1024 * 1024;
 
-/// neard itself gives up after this (`rpc.polling_config.polling_timeout`) and answers TIMEOUT_ERROR, so a call that
-/// waits for execution is allowed this much more.
-const POLLING_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Which block is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockRef {
     /// The canonical block at this height.
     Height(u64),
-    /// The block with this hash.
-    Hash(CryptoHash),
     /// The last final block.
-    Final,
-    /// The head, which may yet be orphaned.
-    Optimistic,
-}
-
-/// How far a transaction must be before `send_tx` answers (core/primitives/src/views.rs:2130-2165).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum WaitUntil {
-    /// Not at all: nothing is checked before the answer.
-    None,
-    /// Included in a block.
-    Included,
-    /// Executed, in blocks that may yet be orphaned.
-    ExecutedOptimistic,
-    /// Included in a final block.
-    IncludedFinal,
-    /// Executed, and included in a final block.
-    Executed,
-    /// Executed in final blocks.
     Final,
 }
 
@@ -109,75 +78,27 @@ impl Client {
         Self { deadline, ..self }
     }
 
-    /// Where it calls.
-    pub fn addr(&self) -> SocketAddr {
-        self.addr
-    }
-
     /// The node's own state.
     pub async fn status(&self) -> Result<StatusView, RpcError> {
-        self.call("status", json!([]), self.deadline).await
+        self.call("status", json!([])).await
     }
 
-    /// A block's header and chunk headers. [`RpcError::is_unknown_block`] if the node has none.
+    /// A block's header and chunk headers. An error of the node ([`RpcError::Handler`]) if it has none.
     pub async fn block(&self, block: BlockRef) -> Result<BlockView, RpcError> {
         let params = match block {
             BlockRef::Height(height) => json!({ "block_id": height }),
-            BlockRef::Hash(hash) => json!({ "block_id": hash }),
             BlockRef::Final => json!({ "finality": "final" }),
-            BlockRef::Optimistic => json!({ "finality": "optimistic" }),
         };
-        self.call("block", params, self.deadline).await
+        self.call("block", params).await
     }
 
-    /// The gas price of the head, yocto per gas.
-    pub async fn gas_price(&self) -> Result<u128, RpcError> {
-        let view: views::GasPriceView = self.call("gas_price", json!([null]), self.deadline).await?;
-        Ok(view.gas_price)
-    }
-
-    /// An account at the head. A node that does not track the account's shard answers with an error.
-    pub async fn account(&self, account_id: &str) -> Result<AccountView, RpcError> {
-        let params =
-            json!({ "request_type": "view_account", "finality": "optimistic", "account_id": account_id });
-        self.call("query", params, self.deadline).await
-    }
-
-    /// An access key at the head. A node that does not track the account's shard answers with an error.
-    pub async fn access_key(&self, account_id: &str, key: &PublicKey) -> Result<AccessKeyView, RpcError> {
-        let params = json!({
-            "request_type": "view_access_key", "finality": "optimistic", "account_id": account_id, "public_key": key,
-        });
-        self.call("query", params, self.deadline).await
-    }
-
-    /// Sends a signed transaction (borsh) and waits for `wait_until`, which may take the node's polling timeout longer
-    /// than the client's deadline.
-    pub async fn send_tx(&self, transaction: &[u8], wait_until: WaitUntil) -> Result<SendTxView, RpcError> {
-        let params =
-            json!({ "signed_tx_base64": BASE64_STANDARD.encode(transaction), "wait_until": wait_until });
-        self.call("send_tx", params, self.deadline + POLLING_TIMEOUT).await
-    }
-
-    /// Sends a signed transaction (borsh) and returns its hash. The node reports only bytes that it cannot decode:
-    /// the hash does not mean that it took the transaction.
-    pub async fn broadcast_tx_async(&self, transaction: &[u8]) -> Result<CryptoHash, RpcError> {
-        self.call("broadcast_tx_async", json!([BASE64_STANDARD.encode(transaction)]), self.deadline).await
-    }
-
-    /// Calls `method` with `params`: for answers that no typed method here reads.
     #[tracing::instrument(name = "rpc", level = "debug", skip_all, fields(method, addr = %self.addr))]
-    pub async fn call<T: DeserializeOwned>(
-        &self,
-        method: &'static str,
-        params: Value,
-        deadline: Duration,
-    ) -> Result<T, RpcError> {
+    async fn call<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> Result<T, RpcError> {
         let url = format!("http://{}/", self.addr);
         // HTTP already pairs answers with requests: the id carries nothing.
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let request = self.http.post(&url).json(&body);
-        let (status, body) = fetch(request, (method, &url), ANSWER_LEN_MAX, deadline).await?;
+        let (status, body) = fetch(request, (method, &url), ANSWER_LEN_MAX, self.deadline).await?;
         read_answer(&body, status, (method, &url))
     }
 

@@ -139,14 +139,12 @@ pub enum P2pError {
         #[source]
         source: FrameError,
     },
-    /// Writing failed. The bytes written may or may not have reached the node; the connection is of no more use.
-    #[error("write to peer {addr} ({written} bytes were handed over)")]
+    /// Writing the handshake failed.
+    #[error("write to peer {addr}")]
     Write {
         /// The node's address.
         addr: SocketAddr,
-        /// Bytes of this call that the operating system took before.
-        written: usize,
-        /// Why; of kind [`io::ErrorKind::TimedOut`] when nothing was taken for too long.
+        /// Why.
         #[source]
         source: io::Error,
     },
@@ -170,8 +168,6 @@ pub struct P2pReader {
 #[derive(Debug)]
 pub struct P2pWriter {
     half: OwnedWriteHalf,
-    addr: SocketAddr,
-    stall_max: Duration,
 }
 
 /// What reading needs beside the socket.
@@ -233,7 +229,7 @@ async fn shake_hands(
     let mut may_retry = true;
     loop {
         let frame = link.identity.offer(&offer);
-        stream.write_all(&frame).await.map_err(|source| P2pError::Write { addr, written: 0, source })?;
+        stream.write_all(&frame).await.map_err(|source| P2pError::Write { addr, source })?;
         match link.next(&mut stream).await? {
             Received::Handshake { sender, .. } if sender == target.peer_id => break,
             Received::Handshake { sender, .. } => {
@@ -251,10 +247,7 @@ async fn shake_hands(
         }
     }
     let (read_half, write_half) = stream.into_split();
-    Ok(P2pConnection {
-        reader: P2pReader { half: read_half, link },
-        writer: P2pWriter { half: write_half, addr, stall_max: WRITE_STALL_MAX },
-    })
+    Ok(P2pConnection { reader: P2pReader { half: read_half, link }, writer: P2pWriter { half: write_half } })
 }
 
 fn field_number(received: &Received) -> u32 {
@@ -349,36 +342,13 @@ impl P2pReader {
 }
 
 impl P2pWriter {
-    /// The same writer, whose writes fail when the node takes no byte for `stall_max`; [`WRITE_STALL_MAX`] otherwise.
-    #[must_use]
-    pub fn with_stall_max(self, stall_max: Duration) -> Self {
-        Self { stall_max, ..self }
-    }
-
-    /// Writes all of `frames` (ready frames, one after the other); returns when the operating system has taken the last
-    /// byte. Not cancel safe: a frame cut in two ends the connection. On failure the error says how many bytes of
-    /// `frames` were taken.
-    pub async fn write_all(&mut self, frames: &[u8]) -> Result<(), P2pError> {
-        let mut written = 0;
-        while written < frames.len() {
-            written += self.write_some(&frames[written..]).await.map_err(|source| P2pError::Write {
-                addr: self.addr,
-                written,
-                source,
-            })?;
-        }
-        Ok(())
-    }
-
     /// Writes the first part of `bytes` that the operating system takes, at least one byte, and returns its length.
-    /// Cancel safe: if this is cancelled, nothing was taken.
+    /// Cancel safe: if this is cancelled, nothing was taken. Fails with [`io::ErrorKind::TimedOut`] when nothing is taken
+    /// for [`WRITE_STALL_MAX`].
     pub async fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken =
-            tokio::time::timeout(self.stall_max, self.half.write(bytes)).await.unwrap_or_else(|_| {
-                Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    format!("no byte taken for {:?}", self.stall_max),
-                ))
+            tokio::time::timeout(WRITE_STALL_MAX, self.half.write(bytes)).await.unwrap_or_else(|_| {
+                Err(io::Error::new(io::ErrorKind::TimedOut, format!("no byte taken for {WRITE_STALL_MAX:?}")))
             })?;
         if taken == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(taken) }
     }

@@ -160,7 +160,7 @@ sections! {
         accounts_per_shard: u32 = Some("5000"), "2" to "1000000";
         /// Balance of each account at genesis.
         account_balance: Yocto = Some("100NEAR"), "1yocto" to "1000000NEAR";
-        /// `row` is fast to make and for our own injector only; `seed` makes keys that other tools can read.
+        /// `row` is fast, for our own injector; `seed` is also in `genesis/accounts/shard_<id>.json` for other tools.
         keys: KeyKind = Some("row");
         /// Gas limit of a chunk.
         gas_limit: Gas = Some("20Pgas"), "1Tgas" to "10000Pgas";
@@ -194,21 +194,22 @@ sections! {
         /// Amount of each transfer.
         amount: Yocto = Some("1yocto"), "0yocto" to "1000NEAR";
         /// After a stall of the generator, what fell due less than this ago is still sent; older counts as unsent.
-        catch_up: Millis = Some("50ms"), "0" to "10s";
+        // The generator looks up to 20 ms apart (tpsctl-agent): with a bound below that it gives up what it could send.
+        catch_up: Millis = Some("50ms"), "20ms" to "10s";
     }
     /// How long one trial is, and what makes it invalid (our own fault, so no verdict on the chain).
     trial "trial" "trial.": Trial {
         /// Load before the measured window.
-        warmup: Millis = Some("1.5s"), "0" to "1h";
+        warmup: Millis = Some("1s"), "0" to "1h";
         /// The measured part of the load.
         window: Millis = Some("6s"), "1s" to "24h";
         /// After the load, this long until the settled share is judged.
         drain_timeout: Millis = Some("8s"), "0" to "1h";
         /// After the load, this long until the network has to be idle again; else the run ends.
         idle_timeout: Millis = Some("60s"), "1s" to "24h";
-        /// How many invalid trials are repeated before the run gives up.
+        /// How many invalid trials in a row at one rate are repeated before the run gives up.
         invalid_retries: u32 = Some("3"), "0" to "100";
-        /// Invalid when the 99th percentile of the generator's own lag is this or more.
+        /// Invalid when the 99th percentile of the injector's own lag is this or more.
         send_lag_p99_max: Millis = Some("50ms"), "1ms" to "10s";
         /// Invalid when more than this share of the intended was unsent for causes of our own.
         unsent_max: Share = Some("0.1%");
@@ -232,8 +233,8 @@ sections! {
         start: Tps = Some("250tps"), "1tps" to "1000000tps";
         /// While nothing fails, the next rate is this many times the last.
         growth: f64 = Some("2.0"), "1.05" to "10.0";
-        /// No rate above this is tried.
-        max: Tps = Some("20000tps"), "1tps" to "1000000tps";
+        /// No rate above this is tried; by default just under the 69000 that a 4 MB chunk every 300 ms can carry.
+        max: Tps = Some("64000tps"), "1tps" to "1000000tps";
         /// Done when the interval is at most this share of its upper end.
         resolution: Share = Some("15%"), "0.1%" to "90%";
         /// Equal verdicts that each end of the interval needs.
@@ -297,6 +298,8 @@ mod tests {
         let outside = [
             ("chain.shards", "0"),
             ("chain.shards", "257"),
+            ("load.catch_up", "0"),
+            ("load.catch_up", "19ms"),
             ("node.nice", "20"),
             ("chain.producers_per_shard", "0"),
             ("chain.chunk_wait_mult", "4/3"),

@@ -2,6 +2,8 @@
 
 use std::{cmp::Ordering, fmt};
 
+use tpsctl_near::is_protected_chain;
+
 use crate::value::{Raw, Refusal, Shown, Value, not_a, quote};
 
 /// A scenario's name: lower-case letters, digits and hyphens, at most 64; it becomes part of a folder's name.
@@ -12,7 +14,7 @@ pub struct Name(String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description(String);
 
-/// A NEAR chain id; never one that guards real funds (see [`ChainId::PROTECTED`]).
+/// A NEAR chain id; never one that guards real funds (see [`is_protected_chain`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainId(String);
 
@@ -23,11 +25,6 @@ pub struct Fraction {
     pub numerator: u32,
     /// Below the line; never 0.
     pub denominator: u32,
-}
-
-impl ChainId {
-    /// Load keys are made to be thrown away, so the tool never touches these chains, in whatever case they are written.
-    pub const PROTECTED: &[&str] = &["mainnet", "testnet"];
 }
 
 macro_rules! texts {
@@ -91,9 +88,13 @@ impl Value for ChainId {
         if !is_id {
             return Err(not_a(text, Self::FORM));
         }
-        if Self::PROTECTED.iter().any(|id| id.eq_ignore_ascii_case(text)) {
-            let message = format!("{} is a chain with real accounts: load is never made for it", quote(text));
-            let help = "use an id of your own; `benchmarknet` is the one on which neard lifts its limits";
+        if is_protected_chain(text) {
+            let message = format!(
+                "{} is named like a chain with real accounts: load is never made for it",
+                quote(text)
+            );
+            let help = "use an id without the words mainnet and testnet; `benchmarknet` is the one on which neard \
+                        lifts its limits";
             return Err(Refusal { message, help: Some(help.to_owned()) });
         }
         Ok(Self(text.clone()))
@@ -126,5 +127,40 @@ impl Value for Fraction {
     fn order(&self, other: &Self) -> Option<Ordering> {
         let cross = |a: &Self, b: &Self| u64::from(a.numerator) * u64::from(b.denominator);
         Some(cross(self, other).cmp(&cross(other, self)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T: Value>(text: &str) -> Result<T, Refusal> {
+        T::read(&Raw { text: text.to_owned(), plain: false })
+    }
+
+    #[test]
+    fn names_are_safe_as_folders() {
+        let longest = "a".repeat(64);
+        for name in ["four-shards", "7", "a-", &longest] {
+            assert_eq!(read::<Name>(name).map(|name| name.0), Ok(name.to_owned()));
+        }
+        let too_long = "a".repeat(65);
+        for unsafe_name in [
+            "", ".", "..", "...", "a/b", "/a", "../a", "a\\b", "a.b", "-rf", "a b", "~", "A", "\u{e9}",
+            "a\0", &too_long,
+        ] {
+            assert_eq!(read::<Name>(unsafe_name), Err(not_a(unsafe_name, Name::FORM)), "{unsafe_name}");
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_protected_chain_is_refused_with_one_sentence() {
+        for id in ["mainnet", "TestNet", "near-testnet", "x.mainnet", "testnet_2"] {
+            let refusal = read::<ChainId>(id).unwrap_err();
+            let sentence = "is named like a chain with real accounts: load is never made for it";
+            assert_eq!(refusal.message, format!("`{id}` {sentence}"));
+            assert!(refusal.help.is_some_and(|help| help.starts_with("use an id")));
+        }
+        assert!(read::<ChainId>("mytestnets").is_ok());
     }
 }

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use tpsctl_model::{
     ShardId,
-    load::{InjectReport, ShardInject},
+    load::ShardInject,
     observation::{BlockFact, Observation},
     result::{Accounting, TrialRecord},
     verdict::{InvalidCause, Verdict},
 };
 use tpsctl_near::TRANSFER_GAS_UNIT;
+
+use crate::JudgedLoad;
 
 /// Gas by shard. `gas_used` in a chunk header is what the shard's previous chunk burnt, and each chunk's is reported
 /// once, in the next *included* header: headers that a block only repeats do not count.
@@ -23,7 +25,20 @@ pub(crate) fn gas_by_shard<'a>(blocks: impl Iterator<Item = &'a BlockFact>) -> B
 
 /// What one transfer burns in all its parts.
 pub(crate) fn gas_per_transfer(observation: &Observation) -> u128 {
-    u128::from(observation.units_per_transfer.max(1)) * u128::from(TRANSFER_GAS_UNIT)
+    gas_of_units(observation.units_per_transfer)
+}
+
+fn gas_of_units(units_per_transfer: u64) -> u128 {
+    u128::from(units_per_transfer.max(1)) * u128::from(TRANSFER_GAS_UNIT)
+}
+
+/// Transfers that `blocks` prove to be settled, `units_per_transfer` gas units each
+/// ([`tpsctl_near::units_per_transfer`]), rounded down. Holds only where nothing but plain transfers runs.
+pub fn settled_transfers<'a>(
+    blocks: impl IntoIterator<Item = &'a BlockFact>,
+    units_per_transfer: u64,
+) -> u64 {
+    whole_transfers(gas_by_shard(blocks.into_iter()).values().sum(), gas_of_units(units_per_transfer))
 }
 
 /// Whole transfers in `gas`, rounded down: half-settled transfers are not settled.
@@ -38,7 +53,7 @@ fn saturate(value: u128) -> u64 {
 /// What is known of a trial's transfers besides the blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Claims<'a> {
-    pub(crate) report: &'a InjectReport,
+    pub(crate) load: &'a JudgedLoad<'a>,
     pub(crate) observation: &'a Observation,
     pub(crate) sent: u64,
     pub(crate) lost: u64,
@@ -50,8 +65,8 @@ impl Claims<'_> {
         self.observation.idle && self.observation.pending == 0 && self.lost == 0
     }
 
-    /// Transfers that the accounts cannot explain: sent - included - pending - lost, and never less than what does
-    /// not fit shard by shard.
+    /// Transfers that the accounts do not explain: sent - included - pending - lost, and never less than what does not
+    /// fit shard by shard or what the injector's own books leave open.
     pub(crate) fn difference(&self, gas: &BTreeMap<ShardId, u128>) -> i64 {
         let per_transfer = gas_per_transfer(self.observation);
         let total: u128 = gas.values().sum();
@@ -63,7 +78,8 @@ impl Claims<'_> {
         // included or not, whichever leaves more unexplained.
         let (low, high) = (open(total.div_ceil(per_transfer)), open(total / per_transfer));
         let sum = if self.observation.idle && low.abs() > high.abs() { low } else { high };
-        let by_shard = if self.all_must_have_settled() { self.shard_mismatch(gas, per_transfer) } else { 0 };
+        let on_chain = if self.all_must_have_settled() { self.shard_mismatch(gas, per_transfer) } else { 0 };
+        let by_shard = on_chain.max(i128::from(self.load.books_open()));
         let difference = if by_shard > sum.abs() { if sum < 0 { -by_shard } else { by_shard } } else { sum };
         i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
     }
@@ -72,7 +88,7 @@ impl Claims<'_> {
     /// sign, so that errors of two shards cannot cancel.
     fn shard_mismatch(&self, gas: &BTreeMap<ShardId, u128>, per_transfer: u128) -> i128 {
         let mut expected = BTreeMap::new();
-        for shard in &self.report.shards {
+        for shard in &self.load.report.shards {
             *expected.entry(shard.shard).or_insert(0_u128) +=
                 u128::from(units_at_the_sender(shard.sent, self.observation)) * u128::from(TRANSFER_GAS_UNIT);
             for (receiver, sent) in &shard.sent_to {
@@ -95,14 +111,15 @@ impl Claims<'_> {
         }
         // Only when every transfer must have settled is the shard's part as a receiver known.
         let received: u64 =
-            self.report.shards.iter().filter_map(|other| other.sent_to.get(&shard.shard)).sum();
+            self.load.report.shards.iter().filter_map(|other| other.sent_to.get(&shard.shard)).sum();
         let as_sender = own.checked_sub(u128::from(received) * u128::from(TRANSFER_GAS_UNIT))?;
         let units = u128::from(units_at_the_sender(1, self.observation).max(1));
         self.all_must_have_settled().then(|| saturate(as_sender / (u128::from(TRANSFER_GAS_UNIT) * units)))
     }
 
     fn is_cross_shard(&self) -> bool {
-        self.report
+        self.load
+            .report
             .shards
             .iter()
             .any(|shard| shard.sent_to.iter().any(|(receiver, sent)| *receiver != shard.shard && *sent > 0))
@@ -114,16 +131,19 @@ fn units_at_the_sender(transfers: u64, observation: &Observation) -> u64 {
     transfers.saturating_mul(observation.units_per_transfer.max(1) - 1)
 }
 
-/// Whether the accounts of a run add up: every trial whose verdict lists open accounts counts with its difference.
-/// Trials in which something else explains it (a node that ended, blocks that could not be read, Ctrl-C) do not.
+/// Whether the accounts of a run add up: every trial whose verdict lists open accounts counts with that difference.
+/// What something else explains (a node that ended, blocks that could not be read, Ctrl-C, a network that was not idle)
+/// does not count.
 pub fn accounting(trials: &[TrialRecord]) -> Accounting {
-    let is_open = |trial: &&TrialRecord| match &trial.verdict {
-        Verdict::Invalid { causes } => {
-            causes.iter().any(|cause| matches!(cause, InvalidCause::AccountsOpen { .. }))
-        }
-        Verdict::Pass | Verdict::Fail { .. } => false,
-    };
-    let difference = trials.iter().filter(is_open).map(|trial| trial.counts.difference.unsigned_abs()).sum();
+    let causes = trials.iter().flat_map(|trial| match &trial.verdict {
+        Verdict::Invalid { causes } => causes.as_slice(),
+        Verdict::Pass | Verdict::Fail { .. } => &[],
+    });
+    let open = causes.filter_map(|cause| match cause {
+        InvalidCause::AccountsOpen { difference } => Some(difference.unsigned_abs()),
+        _ => None,
+    });
+    let difference = open.sum();
     Accounting { closed: difference == 0, difference }
 }
 
@@ -161,5 +181,7 @@ mod tests {
         assert_eq!(accounting(&explained), Accounting { closed: true, difference: 0 });
         let unexplained = [record(open(3), 3), record(Verdict::Pass, 0), record(open(-2), -2)];
         assert_eq!(accounting(&unexplained), Accounting { closed: false, difference: 5 });
+        // Of 40 that a crash explains, 2 are in the injector's own books.
+        assert_eq!(accounting(&[record(open(2), 40)]), Accounting { closed: false, difference: 2 });
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use tpsctl_model::{
-    ShardId,
-    load::{InjectReport, QuantilesMs, ShardInject, UnsentCause},
+    load::{QuantilesMs, ShardInject, UnsentCause},
     observation::Observation,
     plan::RunPlan,
     result::{ShardRecord, TrialCounts},
 };
 
 use crate::{
-    accounts::{Claims, gas_by_shard, gas_per_transfer, whole_transfers},
+    JudgedLoad,
+    accounts::{Claims, gas_by_shard, gas_per_transfer, settled_transfers, whole_transfers},
     quantile::quantiles_ms,
     window::Window,
 };
@@ -32,34 +32,35 @@ pub struct Counted {
     /// From the end of the load to the proof of idleness (or the last that was seen), seconds.
     pub drain_seconds: f64,
     /// The window, interval by interval.
-    pub window: Window,
+    pub(crate) window: Window,
 }
 
 /// Counts a trial from its final blocks; metrics do not count. The first block of `observation` is the last one
 /// before the load and gives only the start of the first block time.
-pub fn count(report: &InjectReport, observation: &Observation, plan: &RunPlan) -> Counted {
+pub fn count(load: &JudgedLoad<'_>, observation: &Observation, plan: &RunPlan) -> Counted {
+    let report = load.report;
     let shards = &plan.chain.shard_ids;
-    let window = Window::of(observation, shards);
+    let window = Window::of(load, observation, shards);
     let loaded = || observation.blocks.iter().skip(1);
     let in_window = observation.window_from_unix_ns..observation.window_to_unix_ns;
     let gas = gas_by_shard(loaded());
-    let gas_in_window = gas_by_shard(loaded().filter(|block| in_window.contains(&block.timestamp_unix_ns)));
-    let gas_by_drain_end =
-        gas_by_shard(loaded().filter(|block| block.timestamp_unix_ns <= observation.drained_unix_ns));
+    let loaded_in_window = || loaded().filter(|block| in_window.contains(&block.timestamp_unix_ns));
+    let gas_in_window = gas_by_shard(loaded_in_window());
+    let units = observation.units_per_transfer;
+    let by_drain_end = loaded().filter(|block| block.timestamp_unix_ns <= observation.drained_unix_ns);
     let per_transfer = gas_per_transfer(observation);
-    let transfers = |gas: &BTreeMap<ShardId, u128>| whole_transfers(gas.values().sum(), per_transfer);
 
     let sent = report.shards.iter().map(|shard| shard.sent).sum();
     let lost = observation.dropped.values().sum();
-    let claims = Claims { report, observation, sent, lost };
+    let claims = Claims { load, observation, sent, lost };
     let counts = TrialCounts {
         intended: report.shards.iter().map(|shard| shard.intended).sum(),
         sent,
         unsent: unsent(&report.shards),
         accepted: report.shards.iter().map(|shard| shard.accepted).sum(),
-        included: transfers(&gas),
-        settled: transfers(&gas_in_window),
-        settled_by_drain_end: transfers(&gas_by_drain_end),
+        included: settled_transfers(loaded(), units),
+        settled: settled_transfers(loaded_in_window(), units),
+        settled_by_drain_end: settled_transfers(by_drain_end, units),
         pending: observation.pending,
         lost: observation.dropped.clone(),
         difference: claims.difference(&gas),
@@ -103,18 +104,18 @@ fn seconds(from_unix_ns: u64, to_unix_ns: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tpsctl_model::observation::LostCause;
+    use tpsctl_model::{ShardId, load::InjectReport, observation::LostCause};
 
     use tpsctl_near::TRANSFER_GAS_UNIT;
 
-    use crate::testkit::{SECOND_NS, chain, inject, plan};
+    use crate::testkit::{SECOND_NS, chain, inject, ordered, plan};
 
     use super::*;
 
     const SHARDS: [ShardId; 2] = [ShardId(0), ShardId(1)];
 
     fn counted(report: &InjectReport, observation: &Observation) -> Counted {
-        count(report, observation, &plan(&SHARDS))
+        count(&ordered(report), observation, &plan(&SHARDS))
     }
 
     #[test]
@@ -163,6 +164,19 @@ mod tests {
         let found = counted(&inject(&[(10, [10, 0]), (10, [0, 10])]), &seen);
         assert_eq!(found.counts.included, 20);
         assert_eq!(found.counts.difference, 2);
+    }
+
+    #[test]
+    fn the_injectors_own_books_must_balance_on_every_shard() {
+        let seen = chain(&SHARDS, 12).window(3.0, 8.0).units(4, 0, 20).units(4, 1, 20).done();
+        let report = inject(&[(10, [10, 0]), (10, [0, 10])]);
+        assert_eq!(counted(&report, &seen).counts.difference, 0);
+        let mut unbalanced = report.clone();
+        (unbalanced.shards[0].intended, unbalanced.shards[1].intended) = (11, 9);
+        assert_eq!(counted(&unbalanced, &seen).counts.difference, 2, "errors of two shards do not cancel");
+        let mut lost_receivers = report;
+        lost_receivers.shards[1].sent_to.clear();
+        assert_ne!(counted(&lost_receivers, &seen).counts.difference, 0);
     }
 
     #[test]

@@ -4,14 +4,19 @@
 //! needs long to recover. A rate in the middle needs one verdict; what ends up as an end of the interval must have
 //! earned it `confirmations` times. All state is in the history, so a search can be resumed, replayed and tested.
 //!
-//! Verdicts that contradict each other: at one rate, the rate is repeated until one side has `confirmations`. Across
-//! rates, a confirmed verdict overrules unconfirmed ones (a confirmed pass those of fails below it, a confirmed fail
-//! those of passes above it). Two confirmed verdicts that contradict each other end the search as unstable.
+//! Verdicts that contradict each other: at one rate, the rate is repeated until one side has more, and `confirmations`.
+//! Across rates, a confirmed verdict overrules unconfirmed ones (a confirmed pass those of fails below it, a confirmed
+//! fail those of passes above it); the search never again asks for a rate that is overruled, so that two confirmed
+//! verdicts cannot contradict each other.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tpsctl_model::{plan::SearchPlan, result::Outcome, verdict::Verdict};
+use tpsctl_model::{
+    plan::SearchPlan,
+    result::{Bounds, Outcome},
+    verdict::Verdict,
+};
 
 use crate::tally::{Lean, Tallies};
 
@@ -65,9 +70,11 @@ pub enum GiveUp {
         /// Which criteria, in one line.
         cause: String,
     },
-    /// More trials were invalid than may be repeated.
+    /// More trials in a row were invalid at one rate than may be repeated.
     InvalidRetriesExhausted {
-        /// How many were invalid.
+        /// Per shard, transfers per second; 0 for the idle trial.
+        rate: u64,
+        /// How many were invalid in a row.
         invalid: u32,
         /// Why the last one was, in one line.
         cause: String,
@@ -85,13 +92,8 @@ pub enum GiveUp {
     NodeDiesTwice {
         /// Per shard, transfers per second.
         rate: u64,
-    },
-    /// Confirmed verdicts contradict each other.
-    Unstable {
-        /// A rate that passed for certain.
-        passed: u64,
-        /// A rate that failed for certain, not above the other.
-        failed: u64,
+        /// Highest rate below it that passed for certain, as often as the ends of an interval must.
+        low: Option<u64>,
     },
 }
 
@@ -99,9 +101,11 @@ impl fmt::Display for GiveUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::IdleFails { cause } => write!(f, "the idle network misses the goal: {cause}"),
-            Self::InvalidRetriesExhausted { invalid, cause } => {
-                write!(f, "{invalid} trials were invalid, more than may be repeated; the last: {cause}")
-            }
+            Self::InvalidRetriesExhausted { rate, invalid, cause } => write!(
+                f,
+                "{invalid} trials in a row were invalid at {rate} transfers/s per shard, more than may be repeated; \
+                 the last: {cause}"
+            ),
             Self::TimeBudget { low, high } => {
                 f.write_str("the time budget ended before the interval was closed")?;
                 match (low, high) {
@@ -114,17 +118,12 @@ impl fmt::Display for GiveUp {
                 }
             }
             Self::NothingPassed => f.write_str("even 1 transfer/s per shard misses the goal"),
-            Self::NodeDiesTwice { rate } => {
-                write!(f, "node dies at {rate} transfers/s per shard: it ended by itself in two trials")
-            }
-            Self::Unstable { passed, failed } if passed == failed => {
-                write!(f, "unstable: {passed} transfers/s per shard keeps passing and failing")
-            }
-            Self::Unstable { passed, failed } => {
-                write!(
-                    f,
-                    "unstable: {passed} transfers/s per shard passed although {failed} failed, each repeatedly"
-                )
+            Self::NodeDiesTwice { rate, low } => {
+                write!(f, "node dies at {rate} transfers/s per shard: it ended by itself in two trials")?;
+                match low {
+                    Some(low) => write!(f, "; {low} transfers/s per shard passed for certain"),
+                    None => f.write_str("; no rate had passed for certain"),
+                }
             }
         }
     }
@@ -137,19 +136,23 @@ impl GiveUp {
         match self {
             Self::IdleFails { .. } | Self::NothingPassed => Outcome::GoalNotMet { why },
             Self::InvalidRetriesExhausted { .. } => Outcome::Invalid { why },
-            Self::TimeBudget { .. } | Self::Unstable { .. } => Outcome::Inconclusive { why },
+            Self::TimeBudget { .. } => Outcome::Inconclusive { why },
             Self::NodeDiesTwice { .. } => Outcome::ProviderFailed { why },
         }
     }
 }
 
-/// How often one rate may be tried, in multiples of the confirmations, before it counts as unstable. Two times less
-/// one is always enough for a search that stops at the first majority; more happens only to a spliced history.
-const TRIALS_PER_CONFIRMATION: u32 = 4;
+/// What is known of the limit after `history`, for certain or so far; none where no rate was judged.
+pub fn bounds(history: &[Trial], confirmations: u32) -> Option<Bounds> {
+    let tallies = Tallies::of(history, confirmations);
+    let bounds = Bounds { per_shard_low: tallies.low(), per_shard_high: tallies.high() };
+    (bounds.per_shard_low.is_some() || bounds.per_shard_high.is_some()).then_some(bounds)
+}
 
 /// The next step after `history`, `elapsed_ms` after the search began.
 ///
-/// Invalid trials move no bound; more than `invalid_retries` of them in the whole search end it.
+/// Invalid trials move no bound; more than `invalid_retries` of them in a row at one rate end the search. Hiccups that
+/// are spread over a long search do not add up: the time budget bounds them.
 pub fn next(plan: &SearchPlan, invalid_retries: u32, history: &[Trial], elapsed_ms: u64) -> Step {
     if let Some(why) = hopeless(plan, invalid_retries, history) {
         return Step::GiveUp { why };
@@ -202,27 +205,23 @@ fn hopeless(plan: &SearchPlan, invalid_retries: u32, history: &[Trial]) -> Optio
     }
     let tallies = Tallies::of(history, plan.confirmations);
     if let Some(rate) = tallies.dies_twice() {
-        return Some(GiveUp::NodeDiesTwice { rate });
+        let low = tallies.confirmed_pass().filter(|low| *low < rate);
+        return Some(GiveUp::NodeDiesTwice { rate, low });
     }
-    let invalid = || history.iter().filter(|trial| matches!(trial.verdict, Verdict::Invalid { .. }));
-    let number = u32::try_from(invalid().count()).unwrap_or(u32::MAX);
-    if number > invalid_retries {
-        let cause = invalid().next_back().map(|trial| trial.verdict.cause()).unwrap_or_default();
-        return Some(GiveUp::InvalidRetriesExhausted { invalid: number, cause });
-    }
-    match (tallies.confirmed_pass(), tallies.confirmed_fail()) {
-        (Some(passed), Some(failed)) if failed < passed => Some(GiveUp::Unstable { passed, failed }),
-        _ => None,
-    }
+    let last = history.last()?;
+    let like_the_last =
+        |trial: &&Trial| trial.rate == last.rate && matches!(trial.verdict, Verdict::Invalid { .. });
+    let invalid = u32::try_from(history.iter().rev().take_while(like_the_last).count()).unwrap_or(u32::MAX);
+    (invalid > invalid_retries).then(|| GiveUp::InvalidRetriesExhausted {
+        rate: last.rate,
+        invalid,
+        cause: last.verdict.cause(),
+    })
 }
 
 fn wish(plan: &SearchPlan, tallies: &Tallies) -> Wish {
     if let Some(rate) = tallies.split() {
         let tally = tallies.at(rate);
-        let limit = tallies.confirmations().saturating_mul(TRIALS_PER_CONFIRMATION);
-        if tally.passes + tally.fails >= limit {
-            return Wish::GiveUp { why: GiveUp::Unstable { passed: rate, failed: rate } };
-        }
         let why = format!("split: {} passed, {} failed at this rate", tally.passes, tally.fails);
         return Wish::new(rate, why);
     }

@@ -21,9 +21,8 @@ pub fn limited_by(history: &[Trial], end: &Step) -> LimitedBy {
             GiveUp::TimeBudget { high, .. } => {
                 high.map_or(LimitedBy::None, |high| first_broken(history, high))
             }
-            GiveUp::Unstable { failed, .. } => first_broken(history, *failed),
             GiveUp::NodeDiesTwice { .. } => LimitedBy::NodeCrashed,
-            GiveUp::InvalidRetriesExhausted { .. } => generator(history),
+            GiveUp::InvalidRetriesExhausted { invalid, .. } => generator(history, *invalid),
         },
     }
 }
@@ -58,12 +57,12 @@ fn word(criterion: &BrokenCriterion) -> LimitedBy {
     }
 }
 
-/// The generator, when at least half of the invalid trials were invalid because it was late or short.
-fn generator(history: &[Trial]) -> LimitedBy {
+/// The generator, when at least half of the last `number` trials, all invalid, were so because it was late or short.
+fn generator(history: &[Trial], number: u32) -> LimitedBy {
     let late_or_short =
         |cause: &InvalidCause| matches!(cause, InvalidCause::SendLag { .. } | InvalidCause::Unsent { .. });
     let (mut invalid, mut ours) = (0, 0);
-    for trial in history {
+    for trial in history.iter().rev().take(number as usize) {
         if let Verdict::Invalid { causes } = &trial.verdict {
             invalid += 1;
             ours += u32::from(causes.iter().any(late_or_short));
@@ -116,7 +115,10 @@ mod tests {
         let idle = ended(GiveUp::IdleFails { cause: String::new() });
         assert_eq!(limited_by(&history, &idle), LimitedBy::BlockTime);
         assert_eq!(limited_by(&history, &ended(GiveUp::NothingPassed)), LimitedBy::MissedChunks);
-        assert_eq!(limited_by(&history, &ended(GiveUp::NodeDiesTwice { rate: 7 })), LimitedBy::NodeCrashed);
+        assert_eq!(
+            limited_by(&history, &ended(GiveUp::NodeDiesTwice { rate: 7, low: None })),
+            LimitedBy::NodeCrashed
+        );
         let budget = |high| ended(GiveUp::TimeBudget { low: None, high });
         assert_eq!(limited_by(&history, &budget(Some(1))), LimitedBy::MissedChunks);
         assert_eq!(limited_by(&history, &budget(None)), LimitedBy::None);
@@ -129,8 +131,16 @@ mod tests {
         let invalid = |cause| Trial { rate: 5, verdict: Verdict::Invalid { causes: vec![cause] } };
         let late = || invalid(InvalidCause::SendLag { p99_ms: 80.0, max_ms: 50.0 });
         let step = || invalid(InvalidCause::ClockStep);
-        let end = Step::GiveUp { why: GiveUp::InvalidRetriesExhausted { invalid: 3, cause: String::new() } };
-        assert_eq!(limited_by(&[late(), step(), late()], &end), LimitedBy::Generator);
-        assert_eq!(limited_by(&[step(), step(), late()], &end), LimitedBy::None);
+        let end = |invalid| {
+            let why = GiveUp::InvalidRetriesExhausted { rate: 5, invalid, cause: String::new() };
+            Step::GiveUp { why }
+        };
+        assert_eq!(limited_by(&[late(), step(), late()], &end(3)), LimitedBy::Generator);
+        assert_eq!(limited_by(&[step(), step(), late()], &end(3)), LimitedBy::None);
+        assert_eq!(
+            limited_by(&[late(), late(), step(), step()], &end(2)),
+            LimitedBy::None,
+            "only the last ones"
+        );
     }
 }

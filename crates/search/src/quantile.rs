@@ -12,14 +12,14 @@ pub(crate) fn rank(count: usize, quantile: Share) -> usize {
 }
 
 /// The `quantile` of `values_ms` by nearest rank: the value of rank ceil(q x n) in ascending order. None without values.
-pub fn quantile_ms(values_ms: &[f64], quantile: Share) -> Option<f64> {
+pub(crate) fn quantile_ms(values_ms: &[f64], quantile: Share) -> Option<f64> {
     let mut sorted = values_ms.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(rank(sorted.len(), quantile) - 1).copied()
 }
 
 /// The usual quantiles of `values_ms` by nearest rank; all 0 without values.
-pub fn quantiles_ms(values_ms: &[f64]) -> QuantilesMs {
+pub(crate) fn quantiles_ms(values_ms: &[f64]) -> QuantilesMs {
     let at = |share| quantile_ms(values_ms, Share(share)).unwrap_or(0.0);
     QuantilesMs { count: values_ms.len() as u64, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) }
 }

@@ -86,9 +86,11 @@ impl Tallies {
         self.by_rate.keys().copied().filter(|rate| *rate > 0)
     }
 
-    /// The highest rate that passed for certain.
+    /// The highest rate that passed for certain, below what failed for certain.
     pub(crate) fn confirmed_pass(&self) -> Option<u64> {
-        self.loaded().rev().find(|rate| self.at(*rate).lean() == Lean::Pass && self.is_confirmed(*rate))
+        let below = self.confirmed_fail().unwrap_or(u64::MAX);
+        let passed = |rate: &u64| self.at(*rate).lean() == Lean::Pass && self.is_confirmed(*rate);
+        self.loaded().rev().filter(|rate| *rate < below).find(passed)
     }
 
     /// The lowest rate that failed for certain.

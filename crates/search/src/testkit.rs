@@ -14,6 +14,8 @@ use tpsctl_model::{
 
 use tpsctl_near::TRANSFER_GAS_UNIT;
 
+use crate::JudgedLoad;
+
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// Second 0 of every test.
 pub(crate) const START_NS: u64 = 1_800_000_000 * SECOND_NS;
@@ -64,7 +66,7 @@ impl Chain {
     }
 }
 
-/// A report: by shard what was sent and to which shard; nothing unsent; load from second 1 to 8.
+/// A report: by shard what was sent and to which shard; nothing unsent; load from second 0 to 8.
 pub(crate) fn inject(shards: &[(u64, [u64; 2])]) -> InjectReport {
     let lag = QuantilesMs { count: 100, p50: 0.1, p90: 0.2, p99: 0.5, max: 2.0 };
     let shard = |(index, (sent, sent_to)): (usize, &(u64, [u64; 2]))| ShardInject {
@@ -80,12 +82,22 @@ pub(crate) fn inject(shards: &[(u64, [u64; 2])]) -> InjectReport {
     };
     InjectReport {
         trial: 1,
-        started_unix_ns: START_NS + SECOND_NS,
+        started_unix_ns: START_NS,
         ended_unix_ns: START_NS + 8 * SECOND_NS,
         shards: shards.iter().enumerate().map(shard).collect(),
         send_lag_ms: lag,
         clock_stepped: false,
         stream_fingerprint: String::new(),
+    }
+}
+
+/// The order that fits `report` where its shards intended the same: 8 s of load, as long as the report says.
+pub(crate) fn ordered(report: &InjectReport) -> JudgedLoad<'_> {
+    JudgedLoad {
+        rate_per_shard: Tps(report.shards.first().map_or(0, |shard| shard.intended) / 8),
+        duration_ms: Millis(8_000),
+        interrupted: false,
+        report,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tpsctl_model::{Millis, Tps, UnitError};
 
 /// How many transfers per second a sharded network sustains before chunks are missed, and what stops it.
 #[derive(Debug, Parser)]
@@ -164,12 +165,12 @@ pub(crate) struct InjectArgs {
     pub(crate) run: String,
 
     /// Rate on each shard, such as `500tps`.
-    #[arg(long, value_name = "RATE")]
-    pub(crate) rate: tpsctl_model::Tps,
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) rate: Tps,
 
     /// How long, such as `30s`.
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) duration: tpsctl_model::Millis,
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) duration: Millis,
 
     /// Print the trial's record as JSON.
     #[arg(long)]
@@ -194,6 +195,22 @@ pub(crate) enum LocalnodeCommand {
         #[arg(long, value_name = "DIR")]
         home: PathBuf,
     },
+}
+
+/// A rate that the generator is built for; the same bound as the scenario's.
+fn rate(text: &str) -> Result<Tps, String> {
+    let rate: Tps = text.parse().map_err(|error: UnitError| error.to_string())?;
+    if rate.0 > 1_000_000 { Err("more than 1000000tps a shard".to_owned()) } else { Ok(rate) }
+}
+
+/// A length of load; the same bounds as the scenario's window.
+fn duration(text: &str) -> Result<Millis, String> {
+    let duration: Millis = text.parse().map_err(|error: UnitError| error.to_string())?;
+    if (1_000..=86_400_000).contains(&duration.0) {
+        Ok(duration)
+    } else {
+        Err("not between 1s and 24h".to_owned())
+    }
 }
 
 #[cfg(test)]

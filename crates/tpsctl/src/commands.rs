@@ -7,12 +7,13 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod scenario;
 
-use std::{future::Future, process::ExitCode};
+use std::{future::Future, path::Path, process::ExitCode};
 
 use anyhow::Context;
 use tokio::sync::mpsc;
-use tpsctl_controller::ControllerError;
+use tpsctl_controller::{ControllerError, RunDir};
 use tpsctl_model::event::RunEvent;
+use tracing_subscriber::EnvFilter;
 
 use crate::{
     cli::Color,
@@ -39,6 +40,7 @@ fn failure(error: ControllerError) -> Failure {
         tpsctl_controller::Category::BadInput => exit::BAD_INPUT,
         tpsctl_controller::Category::Ours => exit::INVALID,
         tpsctl_controller::Category::Provider => exit::PROVIDER_FAILED,
+        tpsctl_controller::Category::Interrupted => exit::INTERRUPTED,
     };
     Failure::new(code, error)
 }
@@ -53,29 +55,50 @@ pub(crate) fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Failure
         .map_err(|error| Failure::new(exit::PROVIDER_FAILED, error))
 }
 
-/// Drives `work` with signals heard and events rendered; none when the second Ctrl-C ended the waiting.
+/// How driven work ended.
+pub(crate) enum Driven<T> {
+    /// By itself.
+    Done(T),
+    /// The second Ctrl-C ended the waiting; the run's directory, if it had one already.
+    Abandoned(Option<String>),
+}
+
+/// Drives `work` with signals heard and events rendered. Rendering has a thread of its own: a terminal that is stopped
+/// holds up nothing else.
 pub(crate) fn drive<T, F>(
     color: Color,
     quiet: bool,
     work: impl FnOnce(mpsc::Sender<RunEvent>, Interrupts) -> F,
-) -> Result<Option<T>, Failure>
+) -> Result<Driven<T>, Failure>
 where
     F: Future<Output = T>,
 {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
     let runtime = runtime(2)?;
     let interrupts = Interrupts::new();
     let (sender, mut receiver) = mpsc::channel(EVENTS_WAITING_MAX);
-    let work = work(sender, interrupts.clone());
-    runtime.block_on(async {
+    let renderer = std::thread::spawn(move || {
         let mut renderer = Renderer::new(color, quiet);
+        let mut directory = None;
+        while let Some(event) = receiver.blocking_recv() {
+            if let RunEvent::RunStarted { directory: named, .. } = &event {
+                directory = Some(named.clone());
+            }
+            renderer.event(&event);
+        }
+        renderer.finish();
+        directory
+    });
+    let work = work(sender, interrupts.clone());
+    let done = runtime.block_on(async move {
         let listen = interrupts.listen();
         tokio::pin!(work, listen);
         let mut listening = true;
-        let done = loop {
+        loop {
             tokio::select! {
                 biased;
                 () = interrupts.second.cancelled() => break None,
-                Some(event) = receiver.recv() => renderer.event(&event),
                 heard = &mut listen, if listening => {
                     listening = false;
                     if let Err(error) = heard {
@@ -84,25 +107,25 @@ where
                 }
                 done = &mut work => break Some(done),
             }
-        };
-        while let Ok(event) = receiver.try_recv() {
-            renderer.event(&event);
         }
-        renderer.finish();
-        Ok(done)
-    })
+    });
+    // The work is gone, and its sender with it: the renderer has come to its end or will at once.
+    let directory = renderer.join().unwrap_or_default();
+    Ok(done.map_or(Driven::Abandoned(directory), Driven::Done))
 }
 
-/// After the second Ctrl-C: what the newest run's ledger still holds, and how to end it.
-pub(crate) fn left_behind(runs_dir: &std::path::Path) -> u8 {
-    let Ok(dir) = tpsctl_controller::RunDir::open(runs_dir, None) else { return exit::INTERRUPTED };
+/// After the second Ctrl-C: what the run's ledger still holds, and how to end it.
+pub(crate) fn left_behind(directory: Option<&str>) -> u8 {
+    let Some(Ok(dir)) = directory.map(|dir| RunDir::open(Path::new(dir), Some(dir))) else {
+        return exit::INTERRUPTED;
+    };
     if let Ok(status) = tpsctl_controller::status(&dir) {
         let alive: Vec<_> =
             status.nodes.iter().filter(|node| node.alive).map(|node| node.name.to_string()).collect();
         crate::output::talk(&format!(
             "stopped waiting; still running: {}. `tpsctl down {}` ends them",
             if alive.is_empty() { "nothing".to_owned() } else { alive.join(", ") },
-            dir.id()
+            dir.root().display()
         ));
     }
     exit::INTERRUPTED

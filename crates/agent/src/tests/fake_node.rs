@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
+    sync::Notify,
     task::JoinSet,
     time::{Duration, sleep},
 };
@@ -35,7 +36,7 @@ pub(super) enum Manner {
     NeverReads,
     /// Closes its first connection after this many transactions; reads everything on later ones.
     ClosesAfter(usize),
-    /// Says what is no message, on its first connection.
+    /// Says what is no message after the first transaction, on its first connection.
     Garbles,
     /// As [`Self::Reads`]; its height never changes.
     StandsStill,
@@ -46,6 +47,7 @@ pub(super) struct FakeNode {
     pub(super) identity: Identity,
     pub(super) target: LoadTarget,
     got: Arc<Mutex<Vec<SignedTransaction>>>,
+    shared: Arc<Shared>,
     _tasks: JoinSet<()>,
 }
 
@@ -54,6 +56,8 @@ struct Shared {
     manner: Manner,
     height: AtomicU64,
     connections: AtomicU64,
+    /// Ends all connections that stand.
+    hang_up: Notify,
     got: Arc<Mutex<Vec<SignedTransaction>>>,
 }
 
@@ -85,13 +89,19 @@ impl FakeNode {
             manner,
             height: AtomicU64::new(40),
             connections: AtomicU64::new(0),
+            hang_up: Notify::new(),
             got: Arc::clone(&got),
         });
         let mut tasks = JoinSet::new();
         let router = Router::new().route("/", post(answer)).with_state(Arc::clone(&shared));
         tasks.spawn(async move { axum::serve(rpc, router).await.expect("served") });
-        tasks.spawn(accept_all(p2p, shared));
-        Self { identity, target, got, _tasks: tasks }
+        tasks.spawn(accept_all(p2p, Arc::clone(&shared)));
+        Self { identity, target, got, shared, _tasks: tasks }
+    }
+
+    /// Closes all connections; new ones are taken.
+    pub(super) fn hang_up(&self) {
+        self.shared.hang_up.notify_waiters();
     }
 
     /// All transactions so far.
@@ -144,7 +154,13 @@ async fn answer(State(node): State<Arc<Shared>>, request: String) -> String {
 async fn accept_all(listener: TcpListener, node: Arc<Shared>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, from)) = listener.accept().await {
-        connections.spawn(serve(stream, from, Arc::clone(&node)));
+        let node = Arc::clone(&node);
+        connections.spawn(async move {
+            tokio::select! {
+                () = node.hang_up.notified() => {}
+                () = serve(stream, from, Arc::clone(&node)) => {}
+            }
+        });
     }
 }
 
@@ -161,7 +177,6 @@ async fn serve(mut stream: TcpStream, from: SocketAddr, node: Arc<Shared>) {
     let mut left = usize::MAX;
     match node.manner {
         Manner::NeverReads => return std::future::pending().await,
-        Manner::Garbles if is_first => stream.write_all(&[0xff; 64]).await.expect("garbage"),
         Manner::ClosesAfter(count) if is_first => left = count,
         _ => {}
     }
@@ -173,6 +188,10 @@ async fn serve(mut stream: TcpStream, from: SocketAddr, node: Arc<Shared>) {
             let Received::Transaction(bytes) = read_message(message) else { continue };
             let transaction = SignedTransaction::try_from_slice(&bytes).expect("a transaction");
             node.got.lock().expect("no panic").push(transaction);
+            if node.manner == Manner::Garbles && is_first {
+                // The other side closes at the first, so the rest may fail.
+                stream.write_all(&[0xff; 64]).await.ok();
+            }
             left -= 1;
             if left == 0 {
                 return;

@@ -163,7 +163,8 @@ fn start_links(case: &Case) -> (Links, Vec<Vec<Outlet>>) {
         let (mut of_shard, mut taken) = (Vec::new(), Vec::new());
         for _ in 0..case.producers {
             let (mut outlet, queue, gate) = outlet(NodeName("cp".to_owned()));
-            outlet.set_bound(queue_bound(Tps(case.rate), case.producers, Millis(case.catch_up_ms)));
+            let catch_up = Duration::from_millis(case.catch_up_ms);
+            assert!(outlet.begin(queue_bound(Tps(case.rate), case.producers, catch_up), catch_up));
             let dial = FaultyDial { chance: chance.clone(), taken: Taken::default() };
             taken.push(Arc::clone(&dial.taken));
             let first = dial.connect();
@@ -174,7 +175,7 @@ fn start_links(case: &Case) -> (Links, Vec<Vec<Outlet>>) {
                 gate,
                 live: Arc::clone(&links.live),
                 flush_until: flush_out.clone(),
-                state: LinkState::default(),
+                state: LinkState::new(catch_up),
             };
             links.tasks.spawn(link.run(first));
             of_shard.push(outlet);

@@ -1,8 +1,15 @@
 //! The whole agent against fake nodes over real sockets. Counts are asserted, never times.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 use tpsctl_model::{
     Millis, ShardId, Tps,
@@ -202,8 +209,10 @@ async fn what_cannot_be_prepared_or_run_is_said() {
     assert_eq!(agent.hello().await.expect("local").contract, crate::CONTRACT);
     let attempt = |order: LoadOrder| (order, mpsc::channel(1).0, CancellationToken::new());
     let (now, ticks, cancel) = attempt(order(1, 1));
-    assert!(matches!(agent.run(now, ticks, cancel).await, Err(AgentError::NotPrepared)));
-    assert!(matches!(agent.prepare(Vec::new()).await, Err(AgentError::NoTarget { .. })));
+    let unprepared = agent.run(now, ticks, cancel).await.expect_err("not prepared");
+    assert!(matches!(unprepared, AgentError::NotPrepared) && !unprepared.is_node());
+    let nowhere = agent.prepare(Vec::new()).await.expect_err("no target");
+    assert!(matches!(nowhere, AgentError::NoTarget { .. }) && !nowhere.is_node());
 
     let impostor = LoadTarget { peer_id: KeyPair::from_seed([9; 32]).public(), ..node.target.clone() };
     let refused = agent.prepare(vec![impostor]).await.expect_err("another key");
@@ -211,9 +220,14 @@ async fn what_cannot_be_prepared_or_run_is_said() {
         matches!(&refused, AgentError::Connect { source, .. } if matches!(**source, P2pError::Refused { .. })),
         "{refused:?}"
     );
+    assert!(refused.is_node());
+    let gone = FakeNode::start("cp0-0", 0, Manner::Reads).await.target.clone();
+    let silent = agent.prepare(vec![gone]).await.expect_err("nobody listens");
+    assert!(matches!(silent, AgentError::Status { .. }) && silent.is_node(), "{silent:?}");
     let still = FakeNode::start("cp0-0", 0, Manner::StandsStill).await;
     let stalled = agent.prepare(targets(&[&still])).await.expect_err("no progress");
     assert!(matches!(stalled, AgentError::HeadStalled { height: 40, wanted: 41, .. }), "{stalled:?}");
+    assert!(stalled.is_node());
 
     agent.prepare(targets(&[&node])).await.expect("prepared");
     let past = LoadOrder { start_unix_ns: unix_now_ns() - 2_000_000_000, ..order(1, 1) };
@@ -236,4 +250,50 @@ async fn keys_are_used_on_their_own_chain_only() {
     assert!(
         matches!(&refused, AgentError::OtherChain { chain_id, .. } if *chain_id == node.identity.chain_id)
     );
+    assert!(refused.is_node());
+}
+
+/// What is on connections that broke, as soon as there is any.
+async fn broken_soon(agent: &LocalAgent) -> BTreeMap<ShardId, u64> {
+    let look = async {
+        loop {
+            let broken = agent.broken_since().await.expect("prepared");
+            if !broken.is_empty() {
+                return broken;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), look).await.expect("a break is noticed")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_break_between_loads_is_told_and_mended() {
+    let plan = plan(2, 1, NEVER_LATE_MS);
+    let well = FakeNode::start("cp0-0", 0, Manner::Reads).await;
+    let breaking = FakeNode::start("cp0-1", 1, Manner::Reads).await;
+    let mut agent = agent(&plan);
+    assert!(matches!(agent.broken_since().await, Err(AgentError::NotPrepared)));
+    agent.prepare(targets(&[&well, &breaking])).await.expect("prepared");
+    agent.all_connected(Duration::ZERO).await.expect("prepared means connected");
+    assert_eq!(run(&mut agent, order(100, 200)).await.shards[1].on_broken_connection, 0);
+    assert_eq!(agent.broken_since().await.expect("prepared"), [].into());
+
+    breaking.hang_up();
+    assert_eq!(broken_soon(&agent).await, [(ShardId(1), 20)].into());
+    agent.all_connected(Duration::from_secs(20)).await.expect("connected again");
+    let next = run(&mut agent, order(100, 200)).await;
+    assert_eq!((next.shards[1].sent, next.shards[1].reconnects), (20, 0));
+    assert_eq!(agent.broken_since().await.expect("prepared"), [].into());
+
+    let name = breaking.target.producer.clone();
+    drop(breaking);
+    broken_soon(&agent).await;
+    let missing = agent.all_connected(Duration::from_millis(100)).await.expect_err("nobody listens");
+    assert!(
+        matches!(&missing, AgentError::NotReconnected { producer, deadline_ms: 100 } if *producer == name),
+        "{missing:?}"
+    );
+    assert!(missing.is_node());
+    agent.close().await;
 }

@@ -8,8 +8,8 @@ use tpsctl_near::{CryptoHash, PublicKey, Signature, SignedTransaction};
 
 use super::{
     View,
-    pool::TxKey,
     transfer::{InvalidTx, charge},
+    types::TxKey,
 };
 
 /// Longest transaction in bytes (parameters.snap:221).

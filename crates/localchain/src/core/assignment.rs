@@ -125,6 +125,14 @@ impl Assignment {
         let approved: u128 = stakes.filter(|(index, _)| by(*index)).map(|(_, own)| own.stake).sum();
         approved > two_thirds(total)
     }
+
+    /// Whether these validators hold more than 1/3 of all stake: then, if less than 1/3 are faulty, one is not.
+    pub fn is_over_a_third(&self, by: impl Fn(usize) -> bool) -> bool {
+        let total: u128 = self.validators.iter().map(|own| own.stake).sum();
+        let stakes = self.validators.iter().enumerate();
+        let held: u128 = stakes.filter(|(index, _)| by(*index)).map(|(_, own)| own.stake).sum();
+        held > total / 3
+    }
 }
 
 /// Floor of two thirds, without overflow.

@@ -9,10 +9,9 @@ use tpsctl_near::CryptoHash;
 
 use super::{
     Block, BlockHeader, Genesis, Limits, Snapshot,
-    message::BlocksPage,
     state::ShardState,
     tree::Key,
-    types::{ArcBlock, ArcChunk},
+    types::{ArcBlock, ArcChunk, BlocksPage},
 };
 
 /// Heights of headers kept, and so the longest validity period that is honoured.

@@ -5,25 +5,15 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey, ShardLayout, Signature};
 
 use super::{
-    Assignment,
-    state::{AccessKey, Account, ShardState},
+    Assignment, Validator,
+    account::{AccessKey, Account},
+    state::ShardState,
     tree::{Key, Leaf, Tree, key_of},
     types::{Block, BlockChunk, BlockHeader, ChunkHeader, SignedChunkHeader, receipts_root},
 };
 
 /// The chain id on which neard lifts its limits (core/primitives-core/src/chains.rs:13).
 const UNLIMITED_CHAIN_ID: &str = "benchmarknet";
-
-/// A validator of genesis.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Validator {
-    /// Its account.
-    pub account_id: AccountId,
-    /// Its staking key.
-    pub public_key: PublicKey,
-    /// Its stake, yocto.
-    pub stake: u128,
-}
 
 /// The chain's constants and first state. All nodes of a chain have the same.
 #[derive(Debug, Clone)]

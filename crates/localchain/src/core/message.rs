@@ -8,7 +8,7 @@ use tpsctl_near::p2p;
 
 use super::{
     Approval, Chunk, ChunkBody, Endorsement, SignedChunkHeader,
-    types::{ArcBlock, ArcChunk, Block, append},
+    types::{ArcBlock, ArcChunk, Block, BlocksPage, append},
     witness::Witness,
 };
 
@@ -46,19 +46,6 @@ pub enum Message {
     Transactions(Vec<Vec<u8>>),
 }
 
-/// A stretch of the sender's chain.
-#[derive(Debug, Clone)]
-pub struct BlocksPage {
-    /// Blocks in order.
-    pub blocks: Vec<ArcBlock>,
-    /// Bodies of their new chunks.
-    pub chunks: Vec<ArcChunk>,
-    /// The sender's head.
-    pub head_height: u64,
-    /// The lowest height from which the sender has all bodies.
-    pub earliest_height: u64,
-}
-
 /// A message could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("message of private field {field} is garbage")]
@@ -82,6 +69,8 @@ const FIELD_BLOCKS_REQUEST: u32 = p2p::field::PRIVATE_MIN + 7;
 const FIELD_BLOCKS: u32 = p2p::field::PRIVATE_MIN + 8;
 const FIELD_CHUNK_REQUEST: u32 = p2p::field::PRIVATE_MIN + 9;
 const FIELD_TRANSACTIONS: u32 = p2p::field::PRIVATE_MIN + 10;
+/// Field of news about other nodes, which the shell exchanges.
+pub(crate) const FIELD_PEERS: u32 = p2p::field::PRIVATE_MIN + 11;
 
 /// A frame of one length-delimited private field.
 pub(crate) fn private_frame(field: u32, payload: &[u8]) -> Vec<u8> {
@@ -159,7 +148,7 @@ impl Message {
                 FIELD_CHUNK
             }
             Self::Witness(witness) => {
-                append(&mut out, &**witness);
+                witness.write(&mut out);
                 FIELD_WITNESS
             }
             Self::Endorsement(endorsement) => {
@@ -208,7 +197,7 @@ impl Message {
         Ok(Some(match field {
             FIELD_BLOCK => Self::Block(Arc::new(Block::read(bytes)?)),
             FIELD_CHUNK => Self::Chunk(read_chunk(bytes)?),
-            FIELD_WITNESS => Self::Witness(Arc::new(Witness::deserialize(bytes)?)),
+            FIELD_WITNESS => Self::Witness(Arc::new(Witness::read(bytes)?)),
             FIELD_ENDORSEMENT => Self::Endorsement(Endorsement::deserialize(bytes)?),
             FIELD_APPROVAL => Self::Approval(Approval::deserialize(bytes)?),
             FIELD_HEAD => Self::Head { height: u64::deserialize(bytes)? },

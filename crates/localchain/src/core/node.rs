@@ -2,6 +2,7 @@
 
 mod blocks;
 mod chunks;
+mod orphans;
 mod produce;
 mod sync;
 
@@ -13,7 +14,7 @@ use std::{
 
 use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey};
 
-use self::{blocks::Processing, chunks::ChunkStore, sync::Sync};
+use self::{blocks::Processing, chunks::ChunkStore, orphans::Orphans, sync::Sync};
 use super::{
     Assignment, Block, BlockRef, Job, JobResult, Message, Now, Settings, VerifiedTransaction, View,
     chain::Chain,
@@ -42,8 +43,19 @@ pub enum Event {
     PeerUp {
         /// Its key.
         peer: PublicKey,
-        /// Its head.
+        /// The connection's number, above those before it.
+        connection: u64,
+        /// The validator's account, where it proved to be that validator's node. Others are heard, but not believed.
+        account: Option<AccountId>,
+        /// What it says of its head.
         height: u64,
+    },
+    /// The connection ended.
+    PeerDown {
+        /// Its key.
+        peer: PublicKey,
+        /// The connection's number.
+        connection: u64,
     },
     /// A job is done.
     Job(JobResult),
@@ -61,6 +73,8 @@ pub enum Event {
 pub enum To {
     /// Every connected node.
     All,
+    /// Every connected node that proved to be a validator's.
+    Validators,
     /// The node of a validator.
     Validator(AccountId),
     /// A node by its key.
@@ -178,8 +192,7 @@ pub struct Node {
     pools: BTreeMap<usize, Pool>,
     chunks: ChunkStore,
     processing: BTreeMap<CryptoHash, Processing>,
-    /// Blocks whose parent is not accepted yet, by parent.
-    orphans: BTreeMap<CryptoHash, Vec<ArcBlock>>,
+    orphans: Orphans,
     /// Blocks whose parent has just been accepted.
     unblocked: VecDeque<ArcBlock>,
     sync: Sync,
@@ -228,9 +241,9 @@ impl Node {
             doomslug: Doomslug::new(settings.timing, head.height(), head.hash()),
             chunks: ChunkStore::default(),
             processing: BTreeMap::new(),
-            orphans: BTreeMap::new(),
+            orphans: Orphans::default(),
             unblocked: VecDeque::new(),
-            sync: Sync::new(),
+            sync: Sync::default(),
             ready_since: None,
             largest_made: head.height(),
             watches: BTreeMap::new(),
@@ -258,7 +271,10 @@ impl Node {
             Event::Tick => {}
             Event::Transactions(transactions) => self.add_transactions(transactions),
             Event::Peer { from, message } => self.on_message(from, message, now),
-            Event::PeerUp { peer, height } => self.heard(peer, height),
+            Event::PeerUp { peer, connection, account, height } => {
+                self.peer_up((peer, connection), account.as_ref(), height);
+            }
+            Event::PeerDown { peer, connection } => self.peer_down(&peer, connection),
             Event::Job(JobResult(finished)) => self.on_finished(finished, now),
             Event::Watch { signer, nonce } => self.watch((signer, nonce), now),
         }
@@ -272,22 +288,17 @@ impl Node {
 
     fn on_message(&mut self, from: PublicKey, message: Message, now: Now) {
         match message {
-            Message::Block(block) => self.on_block(&block, Some(from), now),
+            Message::Block(block) => {
+                self.on_block(&block, from, now);
+            }
             Message::Chunk(chunk) => self.on_chunk(&chunk, now),
             Message::Witness(witness) => self.on_witness(witness),
             Message::Endorsement(endorsement) => self.on_endorsement(&endorsement),
             Message::Approval(approval) => self.on_approval(approval),
-            Message::Head { height } => self.heard(from, height),
-            Message::BlocksRequest { from_height } => {
-                let page = self.chain.page(from_height);
-                self.send(To::Peer(from), Message::Blocks(page));
-            }
+            Message::Head { height } => self.heard(&from, height, now),
+            Message::BlocksRequest { from_height } => self.serve_page(from, from_height, now),
             Message::Blocks(page) => self.on_page(from, page, now),
-            Message::ChunkRequest { chunk_hash } => {
-                if let Some(chunk) = self.chunk(&chunk_hash) {
-                    self.send(To::Peer(from), Message::Chunk(chunk));
-                }
-            }
+            Message::ChunkRequest { chunk_hash } => self.serve_chunk(from, &chunk_hash, now),
             // Forwarded transactions go through admission, outside.
             Message::Transactions(_) => {}
         }
@@ -392,6 +403,12 @@ impl Node {
     /// Numbers since the start.
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// Blocks that wait for their parents.
+    #[cfg(test)]
+    pub(super) fn orphans(&self) -> usize {
+        self.orphans.len()
     }
 
     /// Numbers of preparations since the last call.

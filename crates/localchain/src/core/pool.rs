@@ -7,30 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use sha2::{Digest, Sha256};
-use tpsctl_near::SignedTransaction;
-
-use super::VerifiedTransaction;
-
-/// A group's place among the groups: SHA-256 of key and account.
-pub(crate) type GroupKey = [u8; 32];
-
-/// Where a transaction stands in a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct TxKey {
-    pub(crate) group: GroupKey,
-    pub(crate) nonce: u64,
-}
-
-impl TxKey {
-    pub(crate) fn of(signed: &SignedTransaction) -> Self {
-        let transaction = &signed.transaction;
-        let mut hash = Sha256::new();
-        hash.update(transaction.public_key.0);
-        hash.update(transaction.signer_id.as_str());
-        Self { group: hash.finalize().into(), nonce: transaction.nonce }
-    }
-}
+use super::{
+    VerifiedTransaction,
+    types::{GroupKey, TxKey},
+};
 
 /// What became of a transaction that was offered to a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use tpsctl_near::{CryptoHash, KeyPair, SignedTransaction};
 use super::{
     Chunk, ChunkBody, ChunkHeader, Genesis, Limits, VerifiedTransaction,
     chain::ShardEntry,
-    pool::{Candidates, TxKey},
+    pool::Candidates,
     runtime::Accounts,
     transfer::InvalidTx,
-    types::{ArcChunk, list_bytes, receipts_root},
+    types::{ArcChunk, TxKey, list_bytes, receipts_root},
     view::is_valid_base,
     witness::Witness,
 };
@@ -84,7 +84,7 @@ impl Production {
             encoded_length: body.encoded_length(),
         };
         let chunk = Chunk::sign(header, body, &self.key);
-        let witness = Arc::new(Witness::new(chunk.signed().clone(), result));
+        let witness = Arc::new(Witness::new(chunk.signed().clone(), result, &self.key));
         Produced {
             shard: self.shard,
             chunk: Arc::new(chunk),

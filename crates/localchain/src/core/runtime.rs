@@ -13,11 +13,11 @@ use std::{
 use tpsctl_near::{AccountId, CryptoHash, NONCE_RANGE_PER_HEIGHT, PublicKey, ShardLayout, SignedTransaction};
 
 use super::{
-    pool::TxKey,
-    state::{AccessKey, Account, ShardState},
+    account::{AccessKey, Account},
+    state::ShardState,
     transfer::{Charge, InvalidTx, Receipt, ReceiptKind, charge},
     tree::{Incomplete, Key, Leaf, key_of},
-    types::{ArcChunk, list_bytes, read_list, receipts_root},
+    types::{ArcChunk, TxKey, list_bytes, read_list, receipts_root},
 };
 
 /// Signer and nonce of a transaction that somebody waits for.

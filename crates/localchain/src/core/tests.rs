@@ -1,2 +1,4 @@
-mod fixture;
+mod attacks;
+pub(super) mod fixture;
+mod forks;
 mod network;

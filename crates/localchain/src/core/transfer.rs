@@ -6,7 +6,7 @@ use tpsctl_near::{
     AccountId, Action, MIN_GAS_PURCHASE_PRICE, NONCE_RANGE_PER_HEIGHT, PublicKey, Transaction,
 };
 
-use super::state::Account;
+use super::account::Account;
 
 /// Gas to create an action receipt, and to execute one.
 const RECEIPT_GAS: u64 = 108_059_500_000;

@@ -9,7 +9,7 @@ use std::{io, sync::Arc};
 use borsh::{BorshDeserialize, BorshSerialize};
 use tpsctl_near::{AccountId, CryptoHash};
 
-use super::state::Account;
+use super::account::Account;
 
 /// Where an account stands: SHA-256 of its id.
 pub(crate) type Key = [u8; 32];

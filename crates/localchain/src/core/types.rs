@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey, Signature};
+use sha2::{Digest, Sha256};
+use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey, Signature, SignedTransaction};
 
 /// What a chunk commits to. As in neard, a chunk reports the results of the shard's *previous* chunk.
 #[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -298,3 +299,47 @@ impl Endorsement {
 pub(crate) type ArcChunk = Arc<Chunk>;
 /// Shared block.
 pub(crate) type ArcBlock = Arc<Block>;
+
+/// A stretch of the sender's chain.
+#[derive(Debug, Clone)]
+pub struct BlocksPage {
+    /// Blocks in order.
+    pub blocks: Vec<ArcBlock>,
+    /// Bodies of their new chunks.
+    pub chunks: Vec<ArcChunk>,
+    /// The sender's head.
+    pub head_height: u64,
+    /// The lowest height from which the sender has all bodies.
+    pub earliest_height: u64,
+}
+
+/// A validator of genesis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validator {
+    /// Its account.
+    pub account_id: AccountId,
+    /// Its staking key.
+    pub public_key: PublicKey,
+    /// Its stake, yocto.
+    pub stake: u128,
+}
+
+/// A group's place among the groups: SHA-256 of key and account.
+pub(crate) type GroupKey = [u8; 32];
+
+/// Where a transaction stands in a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TxKey {
+    pub(crate) group: GroupKey,
+    pub(crate) nonce: u64,
+}
+
+impl TxKey {
+    pub(crate) fn of(signed: &SignedTransaction) -> Self {
+        let transaction = &signed.transaction;
+        let mut hash = Sha256::new();
+        hash.update(transaction.public_key.0);
+        hash.update(transaction.signer_id.as_str());
+        Self { group: hash.finalize().into(), nonce: transaction.nonce }
+    }
+}

@@ -1,10 +1,10 @@
 //! State witnesses: what lets a validator without a shard's state re-execute the shard's previous chunk and check what
 //! the new chunk claims of it. Transactions and receipts are not repeated in it: every node gets every chunk's body.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, io, sync::Arc};
 
-use borsh::{BorshDeserialize, BorshSerialize};
-use tpsctl_near::{CryptoHash, SignedTransaction};
+use borsh::BorshDeserialize;
+use tpsctl_near::{CryptoHash, KeyPair, PublicKey, Signature, SignedTransaction};
 
 use super::{
     admission::are_signed,
@@ -13,11 +13,12 @@ use super::{
     state::ShardState,
     transfer::Receipt,
     tree::Tree,
-    types::{ArcChunk, SignedChunkHeader, read_list},
+    types::{ArcChunk, SignedChunkHeader, append, read_list},
 };
 
-/// A witness of one chunk.
-#[derive(Debug, Clone, BorshSerialize, BorshDeserialize)]
+/// A witness of one chunk. The chunk's producer signs all of it: else anybody could send another one for the same chunk,
+/// which the validator would then take for the producer's.
+#[derive(Debug, Clone)]
 pub struct Witness {
     /// The chunk that it is for.
     pub(crate) signed: SignedChunkHeader,
@@ -25,14 +26,45 @@ pub struct Witness {
     tree: Tree,
     /// Receipts that waited then.
     delayed: VecDeque<Receipt>,
+    /// SHA-256 over borsh of (`witness`, SHA-256 of the parts above in borsh).
+    message: CryptoHash,
+    /// The producer's, over that.
+    signature: Signature,
+}
+
+fn message(content: &[u8]) -> CryptoHash {
+    CryptoHash::of_borsh(&(b"witness", CryptoHash::of(content)))
 }
 
 impl Witness {
-    pub(crate) fn new(signed: SignedChunkHeader, result: Option<&ChunkResult>) -> Self {
+    pub(crate) fn new(signed: SignedChunkHeader, result: Option<&ChunkResult>, key: &KeyPair) -> Self {
         let (tree, delayed) = result.map_or_else(Default::default, |result| {
             (result.pre.tree().prune(&result.touched), VecDeque::clone(result.pre.delayed()))
         });
-        Self { signed, tree, delayed }
+        let mut content = Vec::new();
+        append(&mut content, &(&signed, &tree, &delayed));
+        let message = message(&content);
+        Self { signed, tree, delayed, message, signature: key.sign(&message.0) }
+    }
+
+    /// Whether the key signed chunk and witness.
+    pub(crate) fn is_signed(&self, key: &PublicKey) -> bool {
+        key.verify(&self.signed.header.hash().0, &self.signed.signature)
+            && key.verify(&self.message.0, &self.signature)
+    }
+
+    /// Borsh: what is signed, then the signature.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        append(out, &(&self.signed, &self.tree, &self.delayed));
+        append(out, &self.signature);
+    }
+
+    /// Reads what [`Self::write`] wrote.
+    pub(crate) fn read(bytes: &mut &[u8]) -> io::Result<Self> {
+        let all = *bytes;
+        let (signed, tree, delayed) = BorshDeserialize::deserialize(bytes)?;
+        let message = message(&all[..all.len() - bytes.len()]);
+        Ok(Self { signed, tree, delayed, message, signature: Signature::deserialize(bytes)? })
     }
 }
 

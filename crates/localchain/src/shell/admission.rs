@@ -22,6 +22,9 @@ pub(super) struct Admission {
     threads: Semaphore,
 }
 
+/// Bytes of transactions forwarded in one message; a node takes no long frames from one that is not a validator's.
+const FORWARD_BYTES_MAX: usize = 512 * 1024;
+
 /// Whether transactions for other nodes' pools are passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Forwarding {
@@ -78,6 +81,10 @@ impl Admission {
         admit(vec![transaction], &view).pop().unwrap_or(Err(InvalidTx::Expired))
     }
 
+    fn forward(&self, to: &To, transactions: Vec<Vec<u8>>) {
+        self.peers.send(to, &Message::Transactions(transactions).frame().into());
+    }
+
     async fn route(&self, admitted: Vec<Arc<VerifiedTransaction>>, forwarding: Forwarding) -> Vec<Route> {
         let view = Arc::clone(&self.view.borrow());
         let mut own = Vec::with_capacity(admitted.len());
@@ -97,7 +104,17 @@ impl Admission {
         }
         for (shard, transactions) in others {
             let to = To::Validator(view.next_producers[shard].clone());
-            self.peers.send(&to, &Message::Transactions(transactions).frame().into());
+            let mut part: Vec<Vec<u8>> = Vec::new();
+            let mut bytes = 0;
+            for transaction in transactions {
+                if bytes + transaction.len() > FORWARD_BYTES_MAX && !part.is_empty() {
+                    self.forward(&to, std::mem::take(&mut part));
+                    bytes = 0;
+                }
+                bytes += transaction.len();
+                part.push(transaction);
+            }
+            self.forward(&to, part);
         }
         if !own.is_empty() {
             // As in neard this counts what a full pool then drops, too.

@@ -2,85 +2,44 @@
 //!
 //! Everybody comes to one listener. A peer that never introduces itself (private field 1000) is a load client: its
 //! transactions are read as fast as admission takes them, and nothing is told to it; neard would send it every block,
-//! which nobody here needs. A peer that does is another embedded node.
+//! which nobody here needs. A peer that does is another embedded node; where it proves to be a validator's it is believed
+//! and may send much at once, else it is a stranger as a load client is.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{io, net::SocketAddr, sync::Arc};
 
-use axum::body::Bytes;
-use borsh::{BorshDeserialize, BorshSerialize};
+use borsh::BorshDeserialize;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
-    sync::{Notify, mpsc, watch},
+    net::{TcpStream, tcp::OwnedReadHalf},
+    sync::OwnedSemaphorePermit,
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 use tpsctl_near::{
-    AccountId, CryptoHash, KeyPair, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, PublicKey, Signature,
-    p2p::{
-        FrameDecoder, HandshakeOffer, Identity, Judgement, NodeFacts, Received, fresh_nonce, read_message,
-    },
+    OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, PublicKey,
+    p2p::{FrameDecoder, HandshakeOffer, Judgement, Received, fresh_nonce, read_message},
 };
 
+pub(super) use super::context::Context;
 use super::{
-    admission::{Admission, Forwarding},
+    admission::Forwarding,
     clock,
-    driver::Inputs,
-    home::Home,
-    peers::{Peer, Peers, QUEUE_FRAMES_MAX},
+    hello::{Ends, Hello, peers_frame},
+    outbox::{Outbox, outbox},
+    peers::Peer,
 };
-use crate::core::{Event, Message, View, message_field as field};
+use crate::core::{Event, Message, message_field as field};
 
-/// Longest frame read: a page of blocks with their bodies is below this.
+/// Longest frame read before the handshake.
+const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
+/// Longest frame read from strangers: a transaction of the longest kind (1 572 864 bytes) is below this.
+const STRANGER_FRAME_BYTES_MAX: usize = 1_600_000;
+/// Longest frame read from validators: a page of blocks with their bodies is below this.
 const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
 /// Transactions admitted together: enough for a batch of signatures, short enough to keep order and memory small.
 const BATCH_MAX: usize = 256;
-/// A frame that is not written in this time means that the peer does not read.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What all connections share.
-#[derive(Debug)]
-pub(super) struct Context {
-    pub(super) identity: Identity,
-    account: Option<(AccountId, KeyPair)>,
-    validators: BTreeMap<AccountId, PublicKey>,
-    listen_addr: SocketAddr,
-    tracked_shards: Vec<u64>,
-    view: watch::Receiver<Arc<View>>,
-    inputs: Inputs,
-    admission: Arc<Admission>,
-    pub(super) peers: Arc<Peers>,
-    handshake_timeout: Duration,
-    /// Nodes that were heard of.
-    pub(super) heard: Mutex<BTreeMap<PublicKey, SocketAddr>>,
-    pub(super) is_heard: Notify,
-}
-
-/// How an embedded node introduces itself, after the handshake.
-#[derive(Debug, BorshSerialize, BorshDeserialize)]
-struct Hello {
-    /// Its validator account, with that validator's signature of the node's key.
-    account: Option<(AccountId, Signature)>,
-    /// Where others reach it.
-    addr: SocketAddr,
-    head_height: u64,
-    /// Other nodes that it is connected to.
-    peers: Vec<(PublicKey, SocketAddr)>,
-}
-
-fn hello_hash(node_key: PublicKey) -> CryptoHash {
-    CryptoHash::of_borsh(&(b"hello", node_key))
-}
 
 /// Why a connection ended, where that is not an ordinary end.
 #[derive(Debug, thiserror::Error)]
@@ -91,66 +50,10 @@ pub(super) enum Ended {
     Refused(String),
     #[error("the peer broke the protocol: {0}")]
     Protocol(String),
-    #[error("the peer does not read")]
+    #[error("the peer does not read or write in time")]
     Slow,
-}
-
-impl Context {
-    pub(super) fn new(
-        home: &Home,
-        view: watch::Receiver<Arc<View>>,
-        inputs: Inputs,
-        admission: Arc<Admission>,
-        peers: Arc<Peers>,
-    ) -> Self {
-        let genesis = &home.settings.genesis;
-        let tracked = genesis.layout.shard_ids().iter().zip(&home.settings.tracked);
-        let validators = genesis.validators.iter();
-        Self {
-            identity: Identity {
-                key: home.node_key.clone(),
-                chain_id: genesis.chain_id.clone(),
-                genesis_hash: genesis.block().hash(),
-            },
-            account: home.settings.validator.clone(),
-            validators: validators.map(|own| (own.account_id.clone(), own.public_key)).collect(),
-            listen_addr: home.public_addr,
-            tracked_shards: tracked.filter(|(_, is_tracked)| **is_tracked).map(|(id, _)| *id).collect(),
-            view,
-            inputs,
-            admission,
-            peers,
-            handshake_timeout: home.handshake_timeout,
-            heard: Mutex::new(home.boot_nodes.iter().map(|boot| (boot.id, boot.addr)).collect()),
-            is_heard: Notify::new(),
-        }
-    }
-
-    fn height(&self) -> u64 {
-        self.view.borrow().head.block.height()
-    }
-
-    fn facts(&self) -> NodeFacts {
-        NodeFacts {
-            addr: Some(self.listen_addr),
-            account_id: self.account.as_ref().map(|(account, _)| account.clone()),
-            listen_port: self.listen_addr.port(),
-            height: self.height(),
-            tracked_shards: self.tracked_shards.clone(),
-        }
-    }
-
-    fn hello(&self) -> Bytes {
-        let own = hello_hash(self.identity.key.public());
-        let hello = Hello {
-            account: self.account.as_ref().map(|(account, key)| (account.clone(), key.sign(&own.0))),
-            addr: self.listen_addr,
-            head_height: self.height(),
-            peers: self.peers.addrs(),
-        };
-        let payload = borsh::to_vec(&hello).expect("memory takes every byte");
-        field::private_frame(field::FIELD_HELLO, &payload).into()
-    }
+    #[error("too many connections")]
+    Full(SocketAddr),
 }
 
 /// A connection whose handshake is done.
@@ -159,10 +62,21 @@ struct Session {
     peer: PublicKey,
     remote: SocketAddr,
     dialer: PublicKey,
-    queue: mpsc::Sender<Bytes>,
+    outbox: Outbox,
     cancel: CancellationToken,
     /// Its number among the nodes, once it introduced itself.
     node: Option<u64>,
+    /// Whether it proved to be a validator's.
+    is_validator: bool,
+    /// Its place among the strangers, where it takes one.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+/// Both ends, and who dialed.
+#[derive(Clone, Copy)]
+struct Pair {
+    peer: PublicKey,
+    dialer: PublicKey,
 }
 
 /// Serves a connection that came in, until it ends.
@@ -172,7 +86,8 @@ pub(super) async fn accept(
     cancel: CancellationToken,
 ) -> Result<(), Ended> {
     stream.set_nodelay(true)?;
-    let mut decoder = FrameDecoder::with_limit(FRAME_BYTES_MAX);
+    let addr = stream.peer_addr()?;
+    let mut decoder = FrameDecoder::with_limit(HANDSHAKE_BYTES_MAX);
     let first = tokio::time::timeout(context.handshake_timeout, read_frame(&mut stream, &mut decoder));
     let first = first.await.map_err(|_| Ended::Slow)??;
     let judgement = context.identity.judge(&first, &context.facts(), clock::unix_seconds());
@@ -183,9 +98,12 @@ pub(super) async fn accept(
             Err(Ended::Refused(why))
         }
         Judgement::Accept { answer, peer, .. } => {
+            // Who is known comes in even when strangers hold all their places.
+            let is_known = context.heard.lock().is_ok_and(|heard| heard.is_known(&peer));
+            let place = if is_known { None } else { Some(context.place().ok_or(Ended::Full(addr))?) };
             stream.write_all(&answer).await?;
             context.peers.count("Tier2Handshake");
-            serve(stream, decoder, context, (peer, peer), cancel).await
+            serve(stream, decoder, context, (Pair { peer, dialer: peer }, place), cancel).await
         }
     }
 }
@@ -211,16 +129,16 @@ pub(super) async fn dial(
         edge_nonce: fresh_nonce(clock::unix_seconds()),
     });
     stream.write_all(&offer).await?;
-    let mut decoder = FrameDecoder::with_limit(FRAME_BYTES_MAX);
+    let mut decoder = FrameDecoder::with_limit(HANDSHAKE_BYTES_MAX);
     let first = tokio::time::timeout(context.handshake_timeout, read_frame(&mut stream, &mut decoder));
     match read_message(&first.await.map_err(|_| Ended::Slow)??) {
         Received::Handshake { sender, .. } if sender == target => {}
         Received::Refused(reason) => return Err(Ended::Refused(reason.to_string())),
         other => return Err(Ended::Protocol(format!("it answered the handshake with {other:?}"))),
     }
-    let own = context.identity.key.public();
-    stream.write_all(&context.hello()).await?;
-    serve(stream, decoder, context, (target, own), cancel).await
+    let dialer = context.identity.key.public();
+    stream.write_all(&context.hello(target)).await?;
+    serve(stream, decoder, context, (Pair { peer: target, dialer }, None), cancel).await
 }
 
 async fn read_frame(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Result<Vec<u8>, Ended> {
@@ -240,43 +158,54 @@ async fn read_frame(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Resul
 /// Reads and writes until one side ends. What came right behind the handshake is in `decoder`.
 async fn serve(
     stream: TcpStream,
-    decoder: FrameDecoder,
+    mut decoder: FrameDecoder,
     context: Arc<Context>,
-    (peer, dialer): (PublicKey, PublicKey),
+    (Pair { peer, dialer }, place): (Pair, Option<OwnedSemaphorePermit>),
     cancel: CancellationToken,
 ) -> Result<(), Ended> {
+    decoder.set_limit(STRANGER_FRAME_BYTES_MAX);
     let remote = stream.peer_addr()?;
     let (reader, writer) = stream.into_split();
-    let (queue, queued) = mpsc::channel(QUEUE_FRAMES_MAX);
+    let (outbox, outgoing) = outbox();
     let cancel = cancel.child_token();
-    let mut session = Session { context, peer, remote, dialer, queue, cancel: cancel.clone(), node: None };
+    let mut session = Session {
+        context,
+        peer,
+        remote,
+        dialer,
+        outbox,
+        cancel: cancel.clone(),
+        node: None,
+        is_validator: false,
+        place,
+    };
     let ended = tokio::select! {
         () = cancel.cancelled() => Ok(()),
         ended = session.read(reader, decoder) => ended,
-        ended = write(writer, queued) => ended,
+        ended = outgoing.write(writer) => ended.map_err(Ended::Io),
     };
-    if let Some(id) = session.node {
-        session.context.peers.remove(peer, id);
+    if let Some(connection) = session.node {
+        session.context.peers.remove(peer, connection);
+        // Nobody listens any more when the node itself is ending.
+        drop(session.context.inputs.events.send(Event::PeerDown { peer, connection }).await);
     }
     ended
-}
-
-async fn write(mut writer: OwnedWriteHalf, mut queued: mpsc::Receiver<Bytes>) -> Result<(), Ended> {
-    while let Some(frame) = queued.recv().await {
-        tokio::time::timeout(WRITE_TIMEOUT, writer.write_all(&frame)).await.map_err(|_| Ended::Slow)??;
-    }
-    Ok(())
 }
 
 impl Session {
     async fn read(&mut self, mut reader: OwnedReadHalf, mut decoder: FrameDecoder) -> Result<(), Ended> {
         let mut buffer = vec![0; READ_BYTES];
         let mut batch = Vec::new();
+        let introduce_by = Instant::now() + self.context.handshake_timeout;
         loop {
             loop {
                 let frame = decoder.next_frame().map_err(|e| Ended::Protocol(e.to_string()))?;
                 let Some(frame) = frame else { break };
+                let was_validator = self.is_validator;
                 let event = self.take(frame, &mut batch)?;
+                if self.is_validator && !was_validator {
+                    decoder.set_limit(FRAME_BYTES_MAX);
+                }
                 if batch.len() >= BATCH_MAX {
                     self.admit(&mut batch).await;
                 }
@@ -285,7 +214,13 @@ impl Session {
                 }
             }
             self.admit(&mut batch).await;
-            let len = reader.read(&mut buffer).await?;
+            let read = reader.read(&mut buffer);
+            let len = if self.node.is_none() && self.dialer == self.context.identity.key.public() {
+                // Who was dialed is to be a node.
+                tokio::time::timeout_at(introduce_by, read).await.map_err(|_| Ended::Slow)??
+            } else {
+                read.await?
+            };
             if len == 0 {
                 return Ok(());
             }
@@ -304,6 +239,9 @@ impl Session {
         if let Event::Peer { message: Message::Transactions(transactions), .. } = event {
             self.context.admission.admit_encoded(transactions, Forwarding::Done).await;
             return Ok(());
+        }
+        if !self.is_validator {
+            self.context.pace().await;
         }
         let closed = |_| Ended::Protocol("the node is ending".to_owned());
         self.context.inputs.events.send(event).await.map_err(closed)
@@ -324,7 +262,7 @@ impl Session {
             Received::UpdateNonceRequest { nonce } => {
                 let answer = self.context.identity.update_nonce(self.peer, nonce);
                 // A peer that asks faster than it reads gets no answer.
-                drop(self.queue.try_send(answer.into()));
+                self.outbox.push(answer.into());
             }
             Received::Disconnect => return Err(Ended::Protocol("it disconnects".to_owned())),
             Received::Refused(_) | Received::LastEdge { .. } | Received::Other(_) => {}
@@ -340,49 +278,69 @@ impl Session {
         if self.node.is_none() {
             return Err(Ended::Protocol(format!("private field {number} before an introduction")));
         }
+        if number == field::FIELD_PEERS {
+            let peers = Vec::try_from_slice(content).map_err(|e| Ended::Protocol(e.to_string()))?;
+            self.hear(peers);
+            return Ok(None);
+        }
         let message = Message::read(number, content).map_err(|e| Ended::Protocol(e.source.to_string()))?;
         let Some(message) = message else { return Ok(None) };
         self.context.peers.count(message.name());
         Ok(Some(Event::Peer { from: self.peer, message }))
     }
 
+    /// Takes what a validator, or a node of the configuration, says of other nodes.
+    fn hear(&self, peers: Vec<(PublicKey, SocketAddr)>) {
+        let own = self.context.identity.key.public();
+        if let Ok(mut heard) = self.context.heard.lock()
+            && (self.is_validator || heard.is_boot(&self.peer))
+        {
+            heard.tell(peers.into_iter().filter(|(key, _)| *key != own));
+            self.context.is_heard.notify_one();
+        }
+    }
+
     fn introduce(&mut self, hello: Hello) -> Result<Event, Ended> {
         if self.node.is_some() {
             return Err(Ended::Protocol("a second introduction".to_owned()));
         }
-        let account = match hello.account {
-            Some((account, signature)) => {
-                let key = self.context.validators.get(&account);
-                let is_theirs = key.is_some_and(|key| key.verify(&hello_hash(self.peer).0, &signature));
-                is_theirs.then_some(account)
-            }
-            None => None,
-        };
+        let own = self.context.identity.key.public();
+        let genesis_hash = self.context.identity.genesis_hash;
+        let ends = Ends { genesis_hash, sender: self.peer, receiver: own };
+        let account = hello.proven(ends, |account| self.context.validators.get(account).copied());
         let mut addr = hello.addr;
         if addr.ip().is_unspecified() {
             addr.set_ip(self.remote.ip());
         }
         let peer = Peer {
-            account,
+            account: account.clone(),
             addr,
             dialer: self.dialer,
-            queue: self.queue.clone(),
+            outbox: self.outbox.clone(),
             cancel: self.cancel.clone(),
         };
-        let id = self.context.peers.add(self.peer, peer);
-        self.node = Some(id.ok_or_else(|| Ended::Protocol("there is another connection".to_owned()))?);
-        let own = self.context.identity.key.public();
         if self.dialer != own {
-            drop(self.queue.try_send(self.context.hello()));
+            // Before anything else that is sent to a node.
+            self.outbox.push(self.context.hello(self.peer));
         }
-        tracing::info!(peer = %self.peer, %addr, "connected to a node");
+        let added = self.context.peers.add(self.peer, peer);
+        let connection = added.ok_or_else(|| Ended::Protocol("there is another connection".to_owned()))?;
+        self.node = Some(connection);
+        self.is_validator = account.is_some();
         if let Ok(mut heard) = self.context.heard.lock() {
-            heard.insert(self.peer, addr);
-            for (key, addr) in hello.peers.into_iter().filter(|(key, _)| *key != own) {
-                heard.entry(key).or_insert(addr);
+            heard.reached(&self.peer);
+            if self.is_validator {
+                heard.introduced(self.peer, addr);
             }
         }
-        self.context.is_heard.notify_one();
-        Ok(Event::PeerUp { peer: self.peer, height: hello.head_height })
+        if let Some(account) = &account {
+            tracing::info!(peer = %self.peer, %addr, %account, "connected to a validator");
+            self.place = None;
+            self.context.peers.tell_others(self.peer, &peers_frame(&[(self.peer, addr)]));
+        } else {
+            tracing::debug!(peer = %self.peer, %addr, "connected to a node");
+        }
+        self.hear(hello.peers);
+        Ok(Event::PeerUp { peer: self.peer, connection, account, height: hello.head_height })
     }
 }

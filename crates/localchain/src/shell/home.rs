@@ -1,7 +1,7 @@
 //! The home directory, read once.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::BufReader,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -23,6 +23,13 @@ use crate::core::{Genesis, Limits, Settings, Timing, Validator};
 
 const CONFIG: &str = "config.json";
 const EPOCH_CONFIGS: &str = "epoch_configs";
+
+/// Highest height that a chain may begin at.
+const HEIGHT_MAX: u64 = 1 << 63;
+/// Highest gas price, yocto: any 64 bits of gas at it fit a balance.
+const GAS_PRICE_MAX: u128 = 1_000_000_000_000_000_000;
+/// Most mandates of a shard; they are shuffled at every height.
+const MANDATES_MAX: u64 = 10_000;
 
 /// All that the home directory says.
 #[derive(Debug)]
@@ -113,8 +120,8 @@ fn read_chain(home: &Path, config: &NodeConfigFile) -> Result<Genesis, NodeError
     let mut records = Records::default();
     let file = read_genesis(BufReader::new(file), |record| records.add(record)).map_err(parse)?;
     let mandates_per_shard = read_mandates(home, &file)?;
-    if file.validators.is_empty() {
-        return Err(NodeError::NoValidators(path));
+    if let Some(fault) = fault_of(&file, &records, mandates_per_shard) {
+        return Err(NodeError::Genesis { path, fault });
     }
     let validator = |own: &tpsctl_near::files::ValidatorFile| Validator {
         account_id: own.account_id.clone(),
@@ -136,6 +143,26 @@ fn read_chain(home: &Path, config: &NodeConfigFile) -> Result<Genesis, NodeError
         layout: Arc::new(file.shard_layout),
         chain_id: file.chain_id,
     })
+}
+
+/// What makes it impossible to run this chain. The bounds keep all sums of heights, gas and balances within their types.
+fn fault_of(file: &GenesisConfigFile, records: &Records, mandates_per_shard: u64) -> Option<&'static str> {
+    let names: BTreeSet<&AccountId> = file.validators.iter().map(|own| &own.account_id).collect();
+    let sum = |mut amounts: Box<dyn Iterator<Item = u128> + '_>| amounts.try_fold(0, u128::checked_add);
+    let stakes = sum(Box::new(file.validators.iter().map(|own| own.amount)));
+    let balances = sum(Box::new(records.accounts.iter().flat_map(|(_, amount, locked)| [*amount, *locked])));
+    let faults = [
+        (file.validators.is_empty(), "it names no validator"),
+        (names.len() < file.validators.len(), "it names a validator twice"),
+        (stakes == Some(0), "no validator has a stake"),
+        (stakes.is_none(), "the stakes together do not fit 128 bits"),
+        (records.accounts.is_empty(), "it has no accounts"),
+        (balances.is_none(), "the balances together do not fit 128 bits"),
+        (file.genesis_height > HEIGHT_MAX, "its height is above 2^63"),
+        (file.min_gas_price > GAS_PRICE_MAX, "its gas price is above 10^18 yocto"),
+        (mandates_per_shard > MANDATES_MAX, "a shard has more than 10000 mandates"),
+    ];
+    faults.into_iter().find(|(is_fault, _)| *is_fault).map(|(_, fault)| fault)
 }
 
 /// Mandates of a shard: from the epoch config of the highest version up to the genesis' one; from genesis where there

@@ -1,25 +1,47 @@
 //! The HTTP server: JSON-RPC by POST, and `/status`, `/health`, `/metrics` by GET.
+//!
+//! Connections are bounded in number, and so is the time for a request's head, for its body and for a connection as a
+//! whole: who is slow is cut, and others wait for a place in the listener's queue.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    body::Bytes,
-    extract::{DefaultBodyLimit, State},
+    body::{Bytes, to_bytes},
+    extract::{Request, State},
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
 use serde_json::Value;
-use tokio::net::TcpListener;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
-use super::{NodeError, metrics::Metrics, rpc::Rpc};
+use super::{NodeError, metrics::Metrics, rpc::Rpc, seldom::Seldom};
 
 /// neard's `rpc.limits_config.json_payload_max_size`.
 const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+/// Connections served at once.
+const CONNECTIONS_MAX: usize = 128;
+/// Time for the head of a request, counted from the last answer, and again for its body.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// After this a connection ends with the answer under way: who takes no answers holds no place for ever.
+const CONNECTION_TIME: Duration = Duration::from_mins(2);
+/// An answer under way then may take this long: longer than `send_tx` waits.
+const LAST_ANSWER_TIME: Duration = Duration::from_secs(15);
 /// Answers under way when the node ends may take this long.
 const GRACE: Duration = Duration::from_secs(1);
+/// After an error of the listener (no descriptors left) it rests this long.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
 
 fn json(status: StatusCode, body: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
@@ -36,20 +58,79 @@ pub(super) async fn serve(
         .route("/status", get(on_status))
         .route("/health", get(|| async { json(StatusCode::OK, &Value::Null) }))
         .with_state(rpc)
-        .route("/metrics", get(on_metrics).with_state(metrics))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
-    let server = axum::serve(listener, app).with_graceful_shutdown(cancel.clone().cancelled_owned());
-    let ended = async {
+        .route("/metrics", get(on_metrics).with_state(metrics));
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    let mut faults = Seldom::new();
+    loop {
+        let accept = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (listener.accept().await, place)
+        };
+        tokio::select! {
+            () = cancel.cancelled() => break,
+            Some(ended) = connections.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "an HTTP connection ended by a fault of ours");
+                }
+            }
+            (accepted, place) = accept => match accepted {
+                Ok((stream, _)) => {
+                    let serve = converse(stream, app.clone(), cancel.clone());
+                    connections.spawn(async move {
+                        serve.await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    if faults.is_due() {
+                        tracing::warn!(%error, "cannot accept an HTTP connection");
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    while connections.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// Answers the requests of one connection.
+async fn converse(stream: TcpStream, app: Router, cancel: CancellationToken) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(READ_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    tokio::pin!(connection);
+    let grace = tokio::select! {
+        ended = connection.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "an HTTP connection ended");
+            }
+            return;
+        }
+        () = cancel.cancelled() => GRACE,
+        () = tokio::time::sleep(CONNECTION_TIME) => LAST_ANSWER_TIME,
+    };
+    connection.as_mut().graceful_shutdown();
+    let rest = async {
         cancel.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
+    // Whatever its end is, the connection is closed now.
     tokio::select! {
-        served = async { server.await } => served.map_err(NodeError::Http),
-        () = ended => Ok(()),
+        _ = tokio::time::timeout(grace, connection) => {}
+        () = rest => {}
     }
 }
 
-async fn on_post(State(rpc): State<Arc<Rpc>>, body: Bytes) -> Response {
+async fn on_post(State(rpc): State<Arc<Rpc>>, request: Request) -> Response {
+    let body = tokio::time::timeout(READ_TIMEOUT, to_bytes(request.into_body(), BODY_BYTES_MAX)).await;
+    let body: Bytes = match body {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+        Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
+    };
     let (status, answer) = rpc.answer(&body).await;
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     json(status, &answer)

@@ -1,8 +1,12 @@
 //! The listener, the dialer, and all connections.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use tokio::{net::TcpListener, task::JoinSet, time::Instant};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 use tpsctl_near::PublicKey;
 
@@ -10,6 +14,7 @@ use super::{
     NodeError,
     connection::{Context, Ended, accept, dial},
     home::Home,
+    seldom::Seldom,
 };
 
 /// The first wait after a failed dial; doubles up to the longest.
@@ -17,14 +22,24 @@ const BACKOFF_MIN: Duration = Duration::from_millis(200);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// How often the dialer looks whom it lacks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Connections that came in, beyond those of strangers: handshakes under way, and nodes that are known.
+const INBOUND_BEYOND: usize = 64;
+/// Connections that this node dialed; they have nothing to do with the number that may come in.
+const DIALED_MAX: usize = 128;
+/// After an error of the listener (no descriptors left) it rests this long.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(super) struct Network {
     context: Arc<Context>,
-    connections_max: usize,
+    inbound: usize,
+    inbound_max: usize,
     dials: BTreeMap<PublicKey, Dial>,
     /// Each connection says, when it ends, whom it had dialed.
     connections: JoinSet<(Option<PublicKey>, Result<(), Ended>)>,
+    accept_at: Instant,
+    faults: Seldom,
+    refusals: Seldom,
 }
 
 #[derive(Debug)]
@@ -39,9 +54,13 @@ impl Network {
     pub(super) fn new(context: Context, home: &Home) -> Self {
         Self {
             context: Arc::new(context),
-            connections_max: home.peers_max,
+            inbound: 0,
+            inbound_max: home.peers_max.saturating_add(INBOUND_BEYOND),
             dials: BTreeMap::new(),
             connections: JoinSet::new(),
+            accept_at: Instant::now(),
+            faults: Seldom::new(),
+            refusals: Seldom::new(),
         }
     }
 
@@ -57,22 +76,13 @@ impl Network {
             self.context.peers.set_connections(self.connections.len());
             tokio::select! {
                 () = cancel.cancelled() => break,
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, addr)) if self.connections.len() < self.connections_max => {
-                        tracing::debug!(%addr, "a peer connects");
-                        let serve = accept(stream, Arc::clone(&self.context), cancel.clone());
-                        self.connections.spawn(async { (None, serve.await) });
-                    }
-                    Ok((stream, addr)) => {
-                        tracing::warn!(%addr, most = self.connections_max, "refused a peer: too many connections");
-                        drop(stream);
-                    }
-                    // Out of descriptors, or the peer is gone already: the next one may do.
-                    Err(error) => tracing::warn!(%error, "cannot accept a connection"),
-                },
+                // While it rests, the ticks of `look` bring this back.
+                accepted = listener.accept(), if self.accept_at <= Instant::now() => {
+                    self.on_accept(accepted, &cancel);
+                }
                 Some(ended) = self.connections.join_next() => {
                     let (dialed, ended) = ended.map_err(NodeError::Task)?;
-                    self.on_end(dialed, ended);
+                    self.on_end(dialed, &ended);
                 }
                 _ = look.tick() => self.dial_missing(&cancel),
                 () = context.is_heard.notified() => self.dial_missing(&cancel),
@@ -82,12 +92,51 @@ impl Network {
         Ok(())
     }
 
-    fn on_end(&mut self, dialed: Option<PublicKey>, ended: Result<(), Ended>) {
-        if let Err(error) = ended {
-            let cause = std::error::Error::source(&error).map(tracing::field::display);
-            tracing::debug!(%error, cause, "a connection ended");
+    fn on_accept(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>, cancel: &CancellationToken) {
+        match accepted {
+            Ok((stream, addr)) if self.inbound < self.inbound_max => {
+                tracing::debug!(%addr, "a peer connects");
+                self.inbound += 1;
+                let serve = accept(stream, Arc::clone(&self.context), cancel.clone());
+                self.connections.spawn(async { (None, serve.await) });
+            }
+            Ok((_dropped, addr)) => self.on_refused(addr),
+            // Out of descriptors, or the peer is gone already: the next one may do, but not at once.
+            Err(error) => {
+                self.accept_at = Instant::now() + ACCEPT_PAUSE;
+                if self.faults.is_due() {
+                    tracing::warn!(%error, "cannot accept a connection");
+                }
+            }
         }
-        let Some(dial) = dialed.and_then(|key| self.dials.get_mut(&key)) else { return };
+    }
+
+    fn on_refused(&mut self, addr: SocketAddr) {
+        if self.refusals.is_due() {
+            tracing::warn!(%addr, "refused a peer: too many connections");
+        }
+    }
+
+    fn on_end(&mut self, dialed: Option<PublicKey>, ended: &Result<(), Ended>) {
+        match ended {
+            Err(Ended::Full(addr)) => self.on_refused(*addr),
+            Err(error) => {
+                let cause = std::error::Error::source(error).map(tracing::field::display);
+                tracing::debug!(%error, cause, "a connection ended");
+            }
+            Ok(()) => {}
+        }
+        let Some(key) = dialed else {
+            self.inbound -= 1;
+            return;
+        };
+        if let Ok(mut heard) = self.context.heard.lock() {
+            heard.failed(&key);
+            if !heard.is_known(&key) {
+                self.dials.remove(&key);
+            }
+        }
+        let Some(dial) = self.dials.get_mut(&key) else { return };
         dial.is_running = false;
         // A connection that held was worth dialing at once; others wait longer each time.
         dial.backoff = if dial.began.elapsed() > BACKOFF_MAX {
@@ -100,16 +149,11 @@ impl Network {
 
     fn dial_missing(&mut self, cancel: &CancellationToken) {
         let now = Instant::now();
-        let heard: Vec<(PublicKey, SocketAddr)> = match self.context.heard.lock() {
-            Ok(heard) => heard.iter().map(|(key, addr)| (*key, *addr)).collect(),
-            Err(_) => return,
-        };
+        let Ok(heard) = self.context.heard.lock().map(|heard| heard.addrs()) else { return };
         let own = self.context.identity.key.public();
         for (key, addr) in heard {
-            if key == own
-                || self.context.peers.is_connected(&key)
-                || self.connections.len() >= self.connections_max
-            {
+            let dialed = self.connections.len() - self.inbound;
+            if key == own || self.context.peers.is_connected(&key) || dialed >= DIALED_MAX {
                 continue;
             }
             let new = Dial { is_running: false, next_at: now, backoff: BACKOFF_MIN, began: now };

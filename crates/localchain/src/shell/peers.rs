@@ -10,25 +10,23 @@ use std::{
 };
 
 use axum::body::Bytes;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tpsctl_near::{AccountId, PublicKey};
 
-use super::metrics::Metrics;
+use super::{heard::TOLD_MAX, metrics::Metrics, outbox::Outbox};
 use crate::core::To;
-
-/// Frames that may wait for a peer: some blocks' worth of chunks and votes. A peer that lets more pile up is dropped.
-pub(super) const QUEUE_FRAMES_MAX: usize = 512;
 
 /// A connected node.
 #[derive(Debug)]
 pub(super) struct Peer {
+    /// The validator that it proved to be.
     pub(super) account: Option<AccountId>,
     /// Where others reach it.
     pub(super) addr: SocketAddr,
-    /// Who dialed: of two connections between a pair, the one dialed by the lower key stays.
+    /// Who dialed: of two connections between a pair, the one dialed by the lower key stays; but a proven one stays
+    /// before one that is not, for anybody who is dialed can say to have the other's key.
     pub(super) dialer: PublicKey,
-    pub(super) queue: mpsc::Sender<Bytes>,
+    pub(super) outbox: Outbox,
     pub(super) cancel: CancellationToken,
 }
 
@@ -58,7 +56,7 @@ impl Peers {
     pub(super) fn add(&self, key: PublicKey, peer: Peer) -> Option<u64> {
         let mut nodes = self.nodes.lock().ok()?;
         if let Some((_, other)) = nodes.get(&key) {
-            if other.dialer < peer.dialer {
+            if (other.account.is_none(), other.dialer) < (peer.account.is_none(), peer.dialer) {
                 return None;
             }
             other.cancel.cancel();
@@ -81,22 +79,35 @@ impl Peers {
         self.nodes.lock().is_ok_and(|nodes| nodes.contains_key(key))
     }
 
-    /// Where the connected nodes are reached.
-    pub(super) fn addrs(&self) -> Vec<(PublicKey, SocketAddr)> {
+    /// Where the connected validators' nodes are reached; as many as one message may tell of.
+    pub(super) fn validators(&self) -> Vec<(PublicKey, SocketAddr)> {
         let Ok(nodes) = self.nodes.lock() else { return Vec::new() };
-        nodes.iter().map(|(key, (_, peer))| (*key, peer.addr)).collect()
+        let proven = nodes.iter().filter(|(_, (_, peer))| peer.account.is_some());
+        proven.map(|(key, (_, peer))| (*key, peer.addr)).take(TOLD_MAX).collect()
+    }
+
+    /// Queues a frame for all nodes but one.
+    pub(super) fn tell_others(&self, but: PublicKey, frame: &Bytes) {
+        self.send_where(|key, _| *key != but, frame);
     }
 
     /// Queues a frame. A peer whose queue is full is dropped, not waited for; it comes back when it can.
     pub(super) fn send(&self, to: &To, frame: &Bytes) {
+        self.send_where(
+            |key, peer| match to {
+                To::All => true,
+                To::Validators => peer.account.is_some(),
+                To::Validator(account) => peer.account.as_ref() == Some(account),
+                To::Peer(meant) => key == meant,
+            },
+            frame,
+        );
+    }
+
+    fn send_where(&self, is_meant: impl Fn(&PublicKey, &Peer) -> bool, frame: &Bytes) {
         let Ok(nodes) = self.nodes.lock() else { return };
-        let is_meant = |key: &PublicKey, peer: &Peer| match to {
-            To::All => true,
-            To::Validator(account) => peer.account.as_ref() == Some(account),
-            To::Peer(meant) => key == meant,
-        };
         for (key, (_, peer)) in nodes.iter().filter(|(key, (_, peer))| is_meant(key, peer)) {
-            if let Err(mpsc::error::TrySendError::Full(_)) = peer.queue.try_send(frame.clone()) {
+            if !peer.cancel.is_cancelled() && !peer.outbox.push(frame.clone()) {
                 tracing::warn!(peer = %key, "dropped a peer that reads too slowly");
                 peer.cancel.cancel();
             }

@@ -45,7 +45,7 @@ fn free_addr() -> SocketAddr {
     std::net::TcpListener::bind("[::1]:0").and_then(|listener| listener.local_addr()).expect("a free port")
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("folder");
     for entry in fs::read_dir(from).expect("folder") {
         let path = entry.expect("entry").path();

@@ -21,6 +21,30 @@ fn humantime_now() -> std::time::Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970")
 }
 
+/// The frame that opens a connection to a node.
+pub(crate) async fn offer(cluster: &Cluster, index: usize, key: KeyPair) -> Vec<u8> {
+    let (target, genesis_hash) = cluster.identity(index).await;
+    let identity = Identity { key, chain_id: "benchmarknet".to_owned(), genesis_hash };
+    identity.offer(&HandshakeOffer {
+        target,
+        protocol_version: PROTOCOL_VERSION,
+        oldest_version: OLDEST_PROTOCOL_VERSION,
+        listen_port: 24_567,
+        height: 0,
+        tracked_shards: Vec::new(),
+        edge_nonce: fresh_nonce(unix_seconds()),
+    })
+}
+
+/// A frame of a private field.
+pub(crate) fn private(field: u64, content: &[u8]) -> Vec<u8> {
+    let mut message = Vec::new();
+    prost::encoding::encode_varint(field << 3 | 2, &mut message);
+    prost::encoding::encode_varint(content.len() as u64, &mut message);
+    message.extend_from_slice(content);
+    tpsctl_near::p2p::frame(&message)
+}
+
 /// Sends bytes and returns the first message that comes back, and whether the node then closed.
 async fn exchange(cluster: &Cluster, bytes: &[u8]) -> (Received, bool) {
     let mut stream = TcpStream::connect(cluster.members[0].p2p).await.expect("connect");
@@ -117,26 +141,8 @@ async fn refusals_are_neards() {
 async fn garbage_closes_one_connection_and_no_more() {
     let cluster = Cluster::start(&["node0", "node1"]);
     cluster.reach(0, 2).await;
-    let (target, genesis_hash) = cluster.identity(0).await;
-    let identity =
-        Identity { key: KeyPair::from_seed([78; 32]), chain_id: "benchmarknet".to_owned(), genesis_hash };
-    let hello = identity.offer(&HandshakeOffer {
-        target,
-        protocol_version: PROTOCOL_VERSION,
-        oldest_version: OLDEST_PROTOCOL_VERSION,
-        listen_port: 24_567,
-        height: 0,
-        tracked_shards: Vec::new(),
-        edge_nonce: fresh_nonce(unix_seconds()),
-    });
+    let hello = offer(&cluster, 0, KeyPair::from_seed([78; 32])).await;
     // Too long a frame; a private message from somebody unknown; an introduction that is garbage.
-    let private = |field: u64, content: &[u8]| {
-        let mut message = Vec::new();
-        prost::encoding::encode_varint(field << 3 | 2, &mut message);
-        prost::encoding::encode_varint(content.len() as u64, &mut message);
-        message.extend_from_slice(content);
-        tpsctl_near::p2p::frame(&message)
-    };
     for garbage in [vec![0xff; 100], private(1_001, b"block"), private(1_000, b"hello")] {
         let mut stream = TcpStream::connect(cluster.members[0].p2p).await.expect("connect");
         stream.write_all(&hello).await.expect("write");

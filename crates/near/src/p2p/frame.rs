@@ -39,6 +39,11 @@ impl FrameDecoder {
         Self { len_max: Some(len_max), ..Self::default() }
     }
 
+    /// Refuses frames over `len_max` bytes from now on, longer ones than before or shorter.
+    pub fn set_limit(&mut self, len_max: usize) {
+        self.len_max = Some(len_max);
+    }
+
     /// Takes what was read.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.start > 0 && (self.start == self.buffer.len() || self.start > 1 << 20) {

@@ -3,10 +3,8 @@
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use tpsctl_near::{CryptoHash, PublicKey};
 
-use super::WaitUntil;
 use crate::p2p::PeerTarget;
 
 /// `status` (views.rs:443-458, 848-879).
@@ -93,58 +91,6 @@ pub struct ChunkHeaderView {
     pub gas_used: u64,
     /// Height of the block that included the chunk: this block's where it is new.
     pub height_included: u64,
-}
-
-/// `query` view_account.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct AccountView {
-    /// Balance, yocto.
-    #[serde(deserialize_with = "number_in_text")]
-    pub amount: u128,
-    /// Staked, yocto.
-    #[serde(deserialize_with = "number_in_text")]
-    pub locked: u128,
-    /// Height of the state.
-    pub block_height: u64,
-}
-
-/// `query` view_access_key.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct AccessKeyView {
-    /// The last nonce used.
-    pub nonce: u64,
-    /// Height of the state.
-    pub block_height: u64,
-    /// Hash of the block at that height.
-    pub block_hash: CryptoHash,
-}
-
-/// `send_tx`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct SendTxView {
-    /// How far the transaction is.
-    pub final_execution_status: WaitUntil,
-    /// Its outcome, where it was executed.
-    pub status: Option<ExecutionStatus>,
-}
-
-/// The outcome of a transaction.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub enum ExecutionStatus {
-    /// Not begun.
-    NotStarted,
-    /// Begun.
-    Started,
-    /// Failed, with neard's description.
-    Failure(Value),
-    /// Done, with what it returned, base64.
-    SuccessValue(String),
-}
-
-#[derive(Deserialize)]
-pub(super) struct GasPriceView {
-    #[serde(deserialize_with = "number_in_text")]
-    pub(super) gas_price: u128,
 }
 
 #[derive(Deserialize)]

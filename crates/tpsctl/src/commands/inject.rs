@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tpsctl_controller::{InjectRequest, RunDir};
 
+use super::Driven;
 use crate::{
     cli::{Color, InjectArgs},
     exit::{self, Failure},
@@ -17,7 +18,7 @@ pub(crate) fn inject(runs_dir: &Path, color: Color, args: &InjectArgs) -> Result
     let done = super::drive(color, false, |events, interrupts| {
         tpsctl_controller::inject(request, events, interrupts.first)
     })?;
-    let Some(result) = done else { return Ok(exit::INTERRUPTED) };
+    let Driven::Done(result) = done else { return Ok(exit::INTERRUPTED) };
     let record = result.map_err(super::failure)?;
     if args.json {
         output::json(&record)?;

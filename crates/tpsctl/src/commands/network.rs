@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use tpsctl_controller::{RunDir, StatusReport};
+use tpsctl_controller::{ControllerError, RunDir, StatusReport};
+use tpsctl_provider::DestroyReport;
 
+use super::Driven;
 use crate::{
     cli::{Color, DownArgs, StatusArgs, UpArgs},
     exit::{self, Failure},
@@ -16,7 +18,10 @@ pub(crate) fn up(runs_dir: &Path, color: Color, args: &UpArgs) -> Result<u8, Fai
     let done = super::drive(color, false, |events, interrupts| {
         tpsctl_controller::up(request, events, interrupts.first)
     })?;
-    let Some(result) = done else { return Ok(super::left_behind(runs_dir)) };
+    let result = match done {
+        Driven::Done(result) => result,
+        Driven::Abandoned(directory) => return Ok(super::left_behind(directory.as_deref())),
+    };
     let status = result.map_err(super::failure)?;
     if args.json {
         output::json(&status)?;
@@ -30,37 +35,58 @@ pub(crate) fn up(runs_dir: &Path, color: Color, args: &UpArgs) -> Result<u8, Fai
 /// Ends what ledgers hold.
 pub(crate) fn down(runs_dir: &Path, args: &DownArgs) -> Result<u8, Failure> {
     let dirs = if args.all {
-        RunDir::all(runs_dir).map_err(super::failure)?
+        match RunDir::all(runs_dir) {
+            Err(ControllerError::NoRuns { .. }) => Vec::new(),
+            found => found.map_err(super::failure)?,
+        }
     } else {
         vec![RunDir::open(runs_dir, args.run.as_deref()).map_err(super::failure)?]
     };
     let runtime = super::runtime(1)?;
     let mut code = exit::DONE;
     for dir in dirs {
-        let status = tpsctl_controller::status(&dir).map_err(super::failure)?;
-        if args.dry_run {
-            output::data(&format!("would end:\n{}", render_status(&status)))?;
-            continue;
+        // A ledger that cannot be read does not keep `down` from ending what carries the run's marker.
+        match tpsctl_controller::status(&dir) {
+            Ok(status) if args.dry_run => {
+                output::data(&format!("would end:\n{}", render_status(&status)))?;
+                continue;
+            }
+            Ok(status) if status.controller_alive => {
+                output::talk(&format!("the process that drives {} is asked to end it first", dir.id()));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                output::fault(&error.into());
+                code = exit::PROVIDER_FAILED;
+                if args.dry_run {
+                    continue;
+                }
+            }
         }
-        if status.controller_alive {
-            output::talk(&format!(
-                "warning: the process that drives {} is alive; its trial will end invalid",
-                dir.id()
-            ));
-        }
-        let report = runtime.block_on(tpsctl_controller::down(&dir)).map_err(super::failure)?;
-        output::data(&format!(
-            "{}: {} processes ended, {} left; results and logs are in {}\n",
-            dir.id(),
-            report.ended.len(),
-            report.left.len(),
-            dir.root().display()
-        ))?;
-        if !report.left.is_empty() {
-            code = exit::PROVIDER_FAILED;
+        match runtime.block_on(tpsctl_controller::down(&dir)) {
+            Ok(report) => code = code.max(say_down(&dir, &report)?),
+            Err(error) => {
+                output::fault(&error.into());
+                code = exit::PROVIDER_FAILED;
+            }
         }
     }
     Ok(code)
+}
+
+/// What `down` did to one run; the exit code that it is worth.
+fn say_down(dir: &RunDir, report: &DestroyReport) -> Result<u8, Failure> {
+    output::data(&format!(
+        "{}: {} processes ended, {} left; results and logs are in {}\n",
+        dir.id(),
+        report.ended.len(),
+        report.left.len(),
+        dir.root().display()
+    ))?;
+    for left in &report.left {
+        output::talk(&format!("left: {} (process {})", left.node, left.pid));
+    }
+    Ok(if report.left.is_empty() { exit::DONE } else { exit::PROVIDER_FAILED })
 }
 
 /// Says what a run is and what of it still runs.

@@ -14,13 +14,16 @@ use crate::{
 /// Writes `report.html` again and prints the summary or `run.json`.
 pub(crate) fn report(runs_dir: &Path, color: Color, args: &ReportArgs) -> Result<u8, Failure> {
     let dir = RunDir::open(runs_dir, args.run.as_deref()).map_err(super::failure)?;
-    let result: RunResult = RunDir::read_json(&dir.path("run.json")).map_err(super::failure)?;
+    let path = dir.path("run.json");
+    let result = if path.is_file() { RunDir::read_json(&path) } else { tpsctl_controller::rebuild(&dir) };
+    let result: RunResult = result.map_err(super::failure)?;
     tpsctl_controller::write_report(&dir, &result).map_err(super::failure)?;
     if args.json {
         output::json(&result)?;
     } else {
         let colour = render::wants_colour(color, std::io::stdout().is_terminal());
-        output::data(&tpsctl_report::summary(&result, colour))?;
+        let directory = dir.root().display().to_string();
+        output::data(&tpsctl_report::summary(&result, &directory, colour))?;
     }
     Ok(exit::DONE)
 }

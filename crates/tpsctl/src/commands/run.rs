@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use tpsctl_controller::RunRequest;
 use tpsctl_model::result::Outcome;
 
+use super::Driven;
 use crate::{
     cli::{Color, RunArgs},
     exit::{self, Failure},
@@ -18,7 +19,10 @@ pub(crate) fn run(runs_dir: &Path, color: Color, args: &RunArgs) -> Result<u8, F
     let done = super::drive(color, args.quiet, |events, interrupts| {
         tpsctl_controller::run(request, events, interrupts.first)
     })?;
-    let Some(result) = done else { return Ok(super::left_behind(runs_dir)) };
+    let result = match done {
+        Driven::Done(result) => result,
+        Driven::Abandoned(directory) => return Ok(super::left_behind(directory.as_deref())),
+    };
     let finished = result.map_err(super::failure)?;
     if args.json {
         output::data(
@@ -26,10 +30,14 @@ pub(crate) fn run(runs_dir: &Path, color: Color, args: &RunArgs) -> Result<u8, F
         )?;
     } else {
         let colour = render::wants_colour(color, std::io::stdout().is_terminal());
-        output::data(&tpsctl_report::summary(&finished.result, colour))?;
+        let directory = finished.dir.root().display().to_string();
+        output::data(&tpsctl_report::summary(&finished.result, &directory, colour))?;
     }
     if let Outcome::ProviderFailed { why } | Outcome::Invalid { why } = &finished.result.outcome {
         output::talk(&format!("error: {why}"));
+    }
+    if let Some(fault) = finished.report_fault {
+        return Err(super::failure(fault));
     }
     Ok(exit::of_outcome(&finished.result.outcome))
 }
@@ -43,6 +51,12 @@ pub(crate) fn request(runs_dir: &Path, scenario: &crate::cli::ScenarioArgs) -> R
     let runs_dir = runs_dir.to_owned();
     if runs_dir.is_file() {
         return Err(Failure::input(anyhow!("`{}` is a file, not a directory for runs", runs_dir.display())));
+    }
+    if runs_dir.to_str().is_none() {
+        return Err(Failure::input(anyhow!(
+            "`{}` is not UTF-8: name another --runs-dir",
+            runs_dir.display()
+        )));
     }
     Ok(RunRequest { scenario, runs_dir, program })
 }

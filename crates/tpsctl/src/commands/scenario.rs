@@ -59,7 +59,7 @@ pub(crate) fn validate(scenarios: &[String], set: &[String]) -> Result<u8, Failu
         match load(&ScenarioArgs { scenario: which.clone(), set: set.to_vec() }) {
             Ok(scenario) => output::data(&format!("{which}: valid (scenario `{}`)\n", scenario.name()))?,
             Err(failure) => {
-                output::talk(&failure.error.to_string());
+                output::talk(&format!("{:#}", failure.error));
                 code = failure.code;
             }
         }

@@ -7,20 +7,20 @@ use crate::support::{Bench, pid, testdata};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// A small network and short trials at rates that any machine bears; the search ends at its own bound.
+/// A small network and short trials, at a rate and with a goal that any machine bears, however busy it is: these tests
+/// are about what the program does, not about what the machine can. The search ends at its own bound.
 const SMALL: &[&str] = &[
-    "--set",
-    "chain.shards=2",
-    "--set",
-    "chain.accounts_per_shard=200",
-    "--set",
-    "trial.warmup=500ms",
-    "--set",
-    "trial.window=2s",
-    "--set",
-    "search.start=20tps",
-    "--set",
-    "search.max=20tps",
+    "--set=chain.shards=2",
+    "--set=chain.accounts_per_shard=200",
+    "--set=trial.warmup=500ms",
+    "--set=trial.window=2s",
+    "--set=search.start=20tps",
+    "--set=search.max=20tps",
+    "--set=goal.block_time_ratio_max=100",
+    "--set=goal.missed_slots_max=90%",
+    "--set=trial.send_lag_p99_max=1s",
+    "--set=trial.unsent_max=10%",
+    "--set=load.catch_up=1s",
 ];
 
 fn with<'a>(head: &[&'a str], tail: &[&'a str]) -> Vec<&'a str> {
@@ -41,6 +41,9 @@ fn assert_accounts_add_up(trial: &Value) {
     assert_eq!(number("intended"), number("sent") + sum(&trial["unsent"]), "{trial}");
     let explained = number("included") + number("pending") + sum(&trial["lost"]) + number("difference");
     assert_eq!(number("sent"), explained, "{trial}");
+    if trial["verdict"] != "invalid" {
+        assert_eq!(number("difference"), 0, "{trial}");
+    }
     for shard in trial["shards"].as_array().expect("shards") {
         let number = |key: &str| shard[key].as_i64().expect("a number");
         assert_eq!(number("intended"), number("sent") + sum(&shard["unsent"]), "{shard}");
@@ -49,6 +52,14 @@ fn assert_accounts_add_up(trial: &Value) {
 
 #[test]
 fn slow_quickstart_finds_a_limit_and_leaves_nothing() {
+    // A machine that is busy with other work can make the search inconclusive, or the idle network miss the goal; that is
+    // said, and never a wrong number. A second try must find the limit.
+    if !finds_a_limit() {
+        assert!(finds_a_limit(), "the machine is too busy to measure on");
+    }
+}
+
+fn finds_a_limit() -> bool {
     let bench = Bench::new();
     let output = bench.run(&["scenario", "run", "quickstart", "--json"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -59,26 +70,9 @@ fn slow_quickstart_finds_a_limit_and_leaves_nothing() {
     assert_eq!(run["accounting"]["closed"], true, "{stderr}");
     let trials = run["trials"].as_array().expect("trials");
     trials.iter().for_each(assert_accounts_add_up);
-    // A machine that is busy with other work can make the search inconclusive; that is said, and never a wrong number.
     match output.status.code() {
-        Some(0) => {
-            let (low, high) = (run["knee"]["per_shard_low"].as_u64(), run["knee"]["per_shard_high"].as_u64());
-            let low = low.expect("a lower end");
-            let verdicts = |rate: u64, verdict: &str| {
-                trials
-                    .iter()
-                    .filter(|trial| trial["rate_per_shard"] == rate && trial["verdict"] == verdict)
-                    .count()
-            };
-            assert!(verdicts(low, "pass") >= 2, "{stderr}");
-            if let Some(high) = high {
-                assert!(low < high && verdicts(high, "fail") >= 2, "{stderr}");
-            }
-            assert!(
-                ["missed_chunks", "block_time", "backlog", "bound_reached"]
-                    .contains(&run["limited_by"].as_str().expect("text"))
-            );
-        }
+        Some(0) => assert_interval_is_earned(&run, &stderr),
+        Some(3) => assert_eq!(run["outcome"]["kind"], "goal_not_met"),
         Some(4) => assert_eq!(run["outcome"]["kind"], "inconclusive"),
         other => panic!("exit code {other:?}: {stderr}"),
     }
@@ -100,6 +94,25 @@ fn slow_quickstart_finds_a_limit_and_leaves_nothing() {
         assert!(dir.join(artefact).is_file(), "{artefact}");
     }
     assert_eq!(read_json(&dir.join("run.json")), run);
+    output.status.success()
+}
+
+/// Both ends have the verdicts that the scenario asks for, and something stopped the network.
+fn assert_interval_is_earned(run: &Value, stderr: &str) {
+    let trials = run["trials"].as_array().expect("trials");
+    let verdicts = |rate: u64, verdict: &str| {
+        trials.iter().filter(|trial| trial["rate_per_shard"] == rate && trial["verdict"] == verdict).count()
+    };
+    let low = run["knee"]["per_shard_low"].as_u64().expect("a lower end");
+    assert!(verdicts(low, "pass") >= 2, "{stderr}");
+    if let Some(high) = run["knee"]["per_shard_high"].as_u64() {
+        assert!(low < high && verdicts(high, "fail") >= 2, "{stderr}");
+    }
+    let limited_by = run["limited_by"].as_str().expect("text");
+    assert!(
+        ["missed_chunks", "block_time", "backlog", "bound_reached"].contains(&limited_by),
+        "{limited_by}"
+    );
 }
 
 #[test]
@@ -136,6 +149,9 @@ fn slow_kill_9_in_mid_trial_then_down_leaves_nothing() {
     let down = bench.run(&["down"]);
     assert_eq!(down.status.code(), Some(0), "{}", String::from_utf8_lossy(&down.stderr));
     assert_eq!(bench.processes(), Vec::<u32>::new());
+    let report = bench.run(&["report", "--json"]);
+    let rebuilt: Value = serde_json::from_slice(&report.stdout).expect("what was judged is not lost");
+    assert_eq!(rebuilt["trials"].as_array().map(Vec::len), Some(1), "{rebuilt}");
     let nodes = bench.only_run().join("nodes");
     assert!(nodes.join("node0/log").is_file() && !nodes.join("node0/home").exists());
     assert_eq!(bench.run(&["down"]).status.code(), Some(0), "again is no error");
@@ -143,17 +159,91 @@ fn slow_kill_9_in_mid_trial_then_down_leaves_nothing() {
 
 #[test]
 fn slow_ctrl_c_stops_the_load_and_still_reports() {
+    // A terminal that goes away, and a service manager, ask for the same.
+    for signal in [Signal::INT, Signal::HUP, Signal::TERM] {
+        let bench = Bench::new();
+        let mut running = bench.start(&with(&["scenario", "run", "quickstart"], SMALL));
+        running.wait_for("trial  0", 60);
+        running.signal(signal);
+        let (code, _, stderr) = running.finish();
+        assert_eq!(code, Some(130), "{signal:?}: {stderr}");
+        assert_eq!(bench.processes(), Vec::<u32>::new());
+        let dir = bench.only_run();
+        let run = read_json(&dir.join("run.json"));
+        assert_eq!(run["outcome"]["kind"], "interrupted");
+        assert!(dir.join("report.html").is_file());
+    }
+}
+
+#[test]
+fn slow_down_asks_a_live_controller_to_end_its_run() {
     let bench = Bench::new();
     let mut running = bench.start(&with(&["scenario", "run", "quickstart"], SMALL));
     running.wait_for("trial  0", 60);
-    running.signal(Signal::INT);
+    let down = bench.run(&["down"]);
+    assert_eq!(down.status.code(), Some(0), "{}", String::from_utf8_lossy(&down.stderr));
     let (code, _, stderr) = running.finish();
     assert_eq!(code, Some(130), "{stderr}");
     assert_eq!(bench.processes(), Vec::<u32>::new());
-    let dir = bench.only_run();
-    let run = read_json(&dir.join("run.json"));
-    assert_eq!(run["outcome"]["kind"], "interrupted");
-    assert!(dir.join("report.html").is_file());
+    assert_eq!(read_json(&bench.only_run().join("run.json"))["outcome"]["kind"], "interrupted");
+}
+
+#[test]
+fn slow_down_ends_a_run_whose_ledger_is_damaged() {
+    let bench = Bench::new();
+    let up = bench.run(&with(&["up", "quickstart"], SMALL));
+    assert_eq!(up.status.code(), Some(0), "{}", String::from_utf8_lossy(&up.stderr));
+    fs_err::write(bench.only_run().join("ledger.json"), "{ torn").expect("damage");
+    assert_eq!(bench.processes().len(), 3);
+    let down = bench.run(&["down"]);
+    assert_eq!(down.status.code(), Some(6), "{}", String::from_utf8_lossy(&down.stderr));
+    assert!(String::from_utf8_lossy(&down.stderr).contains("what helps:"), "the hint is shown");
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+}
+
+/// Runs a small scenario with `extra` and gives its exit code, its run.json and its stderr.
+fn outcome(extra: &[&str]) -> (Option<i32>, Value, String) {
+    let bench = Bench::new();
+    let output = bench.run(&with(&with(&["scenario", "run", "quickstart"], SMALL), extra));
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), read_json(&bench.only_run().join("run.json")), stderr)
+}
+
+#[test]
+fn slow_each_way_to_end_has_its_exit_code() {
+    let (code, run, stderr) = outcome(&["--set", "goal.block_time_ratio_max=1"]);
+    assert_eq!((code, &run["outcome"]["kind"]), (Some(3), &Value::from("goal_not_met")), "{stderr}");
+    assert_eq!(
+        (run["trials"].as_array().map(Vec::len), &run["limited_by"]),
+        (Some(1), &Value::from("block_time"))
+    );
+
+    let (code, run, stderr) = outcome(&["--set", "search.time_budget=1s"]);
+    assert_eq!((code, &run["outcome"]["kind"]), (Some(4), &Value::from("inconclusive")), "{stderr}");
+
+    let (code, run, stderr) = outcome(&["--set", "node.binary=/bin/false"]);
+    assert_eq!((code, &run["outcome"]["kind"]), (Some(6), &Value::from("provider_failed")), "{stderr}");
+}
+
+#[test]
+fn slow_a_stopped_generator_makes_the_trial_invalid_and_never_the_chain_fail() {
+    let bench = Bench::new();
+    let mut running = bench.start(&with(
+        &with(&["scenario", "run", "quickstart"], SMALL),
+        &["--set", "trial.invalid_retries=0"],
+    ));
+    running.wait_for("next  20/s per shard", 60);
+    // The load runs for 2.5 s; a stop of the whole controller in it is what an overloaded host does to a generator.
+    running.stall(std::time::Duration::from_millis(1_500));
+    let (code, _, stderr) = running.finish();
+    assert_eq!(code, Some(5), "{stderr}");
+    let run = read_json(&bench.only_run().join("run.json"));
+    let trial = &run["trials"].as_array().expect("trials")[1];
+    assert_eq!(trial["verdict"], "invalid", "{trial}");
+    assert!(trial["cause"].as_str().expect("text").contains("generator"), "{trial}");
+    assert_eq!(run["limited_by"], "generator");
+    assert_eq!(bench.processes(), Vec::<u32>::new());
 }
 
 /// The process of `node` by the newest entry of the run's ledger.
@@ -185,10 +275,18 @@ fn slow_second_ctrl_c_says_what_is_left() {
 
 #[test]
 fn slow_a_node_ended_from_outside_makes_the_trial_invalid_and_moves_no_bound() {
+    // On SIGTERM a node ends well, with exit code 0: still nobody asked the network to lose it.
+    for signal in [Signal::KILL, Signal::TERM] {
+        end_a_node_in_mid_trial(signal);
+    }
+}
+
+fn end_a_node_in_mid_trial(signal: Signal) {
     let bench = Bench::new();
     let mut running = bench.start(&with(&["scenario", "run", "quickstart"], SMALL));
     running.wait_for("trial  0", 60);
-    kill_process(pid_of(&bench, "node1"), Signal::KILL).expect("node1");
+    running.wait_for("next", 60);
+    kill_process(pid_of(&bench, "node1"), signal).expect("node1");
     let (code, _, stderr) = running.finish();
     assert_eq!(code, Some(0), "{stderr}");
     let run = read_json(&bench.only_run().join("run.json"));
@@ -228,6 +326,47 @@ fn slow_a_full_pool_drops_and_the_accounts_still_close() {
     trials.iter().for_each(assert_accounts_add_up);
     assert_eq!(run["accounting"]["closed"], true, "{}", String::from_utf8_lossy(&output.stderr));
     assert!(trials.iter().any(|trial| trial["lost"]["pool_full"].as_u64().unwrap_or(0) > 100), "{run}");
+}
+
+#[test]
+fn slow_a_node_that_dies_by_itself_twice_at_one_rate_ends_the_search() {
+    let bench = Bench::new();
+    let mut running = bench.start(&with(&["scenario", "run", "quickstart"], SMALL));
+    running.wait_for("trial  0", 60);
+    for _ in 0..2 {
+        running.wait_for("next", 60);
+        // SIGABRT is what a node that panics does to itself.
+        kill_process(pid_of(&bench, "node1"), Signal::ABORT).expect("node1");
+    }
+    let (code, _, stderr) = running.finish();
+    assert_eq!(code, Some(6), "{stderr}");
+    let run = read_json(&bench.only_run().join("run.json"));
+    assert_eq!(run["limited_by"], "node_crashed", "{stderr}");
+    let crashed = run["trials"].as_array().expect("trials").iter().filter(|trial| trial["verdict"] == "fail");
+    assert_eq!(crashed.count(), 2, "{stderr}");
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+}
+
+#[test]
+fn slow_the_report_opens_in_a_browser() {
+    let bench = Bench::new();
+    let output = bench.run(&with(&["scenario", "run", "quickstart", "--quiet"], SMALL));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = bench.only_run().join("report.html");
+    let picture = bench.dir.path().join("report.png");
+    let opened = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", bench.dir.path().join("browser").display()))
+        .arg(format!("--screenshot={}", picture.display()))
+        .args(["--window-size=1100,1600", "--dump-dom"])
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .expect("chromium (see .ci/run)");
+    let dom = String::from_utf8_lossy(&opened.stdout);
+    assert!(dom.contains("at least 20 transfers/s per shard") && dom.contains("<svg"), "{dom}");
+    assert!(dom.contains("embedded node: not a measurement of neard"));
+    assert!(fs_err::metadata(picture).expect("a screenshot").len() > 20_000);
 }
 
 #[test]

@@ -92,6 +92,15 @@ impl Bench {
     }
 }
 
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // A test that failed in the middle must not leave its network.
+        for left in self.processes() {
+            kill_process(pid(left), Signal::KILL).ok();
+        }
+    }
+}
+
 /// A started program.
 pub(crate) struct Running {
     child: Child,
@@ -114,6 +123,13 @@ impl Running {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(pid(self.child.id()), signal).expect("own child");
+    }
+
+    /// Stops the whole program for `stall`, then lets it go on. Nothing is waited for: the stall is the fault itself.
+    pub(crate) fn stall(&self, stall: Duration) {
+        self.signal(Signal::STOP);
+        drop(self.lines.recv_timeout(stall));
+        self.signal(Signal::CONT);
     }
 
     /// Waits for the end; exit code (none for a signal), stdout, stderr.

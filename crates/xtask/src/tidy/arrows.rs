@@ -31,7 +31,7 @@ const fn row(name: &'static str, may: &'static [&'static str]) -> Row {
 const ARROWS: &[Row] = &[
     row("model", &[]),
     row("near", &[]),
-    row("scenario", &["model"]),
+    row("scenario", &["model", "near"]),
     row("plan", &["model", "near", "scenario"]),
     row("workload", &["model", "near"]),
     row("genesis", &["model", "near", "workload"]),

@@ -9,14 +9,14 @@ use crate::core::{
     Approval, Assignment, Block, BlockRef, Job, Settings, View,
     chain::{Chain, ChunkResult, Entry, HeadChange, ShardEntry, child_header},
     job::Work,
-    pool::{Pool, TxKey},
+    pool::Pool,
     runtime::{ApplyInput, Outcome},
     state::ShardState,
-    types::{ArcBlock, ArcChunk, BlockChunk},
+    types::{ArcBlock, ArcChunk, BlockChunk, TxKey},
 };
 
-/// Blocks that may wait for their parents; a page of a peer that is caught up with has fewer.
-const ORPHANS_MAX: usize = 200;
+/// Blocks this far above the head are not looked at: pages bring them in their turn.
+const HEIGHTS_AHEAD_MAX: u64 = 1_000;
 
 /// A block on its way to being accepted.
 #[derive(Debug)]
@@ -39,40 +39,49 @@ fn ensure(is_right: bool, fault: Fault) -> Result<(), Fault> {
 }
 
 impl Node {
-    pub(super) fn on_block(&mut self, block: &ArcBlock, from: Option<PublicKey>, now: Now) {
-        let (hash, height) = (block.hash(), block.height());
-        if let Some(peer) = from {
-            self.heard(peer, height);
+    /// Takes a block that a peer sent. Says whether it is of use: not accepted before, and no fault found so far.
+    pub(super) fn on_block(&mut self, block: &ArcBlock, from: PublicKey, now: Now) -> bool {
+        let (hash, height, parent) = (block.hash(), block.height(), block.header.prev_hash);
+        self.heard(&from, height, now);
+        let is_near =
+            height > self.chain.final_height() && height <= self.chain.head().height() + HEIGHTS_AHEAD_MAX;
+        if !is_near || self.chain.get(&hash).is_some() {
+            return false;
         }
-        let is_known = self.chain.get(&hash).is_some() || self.processing.contains_key(&hash);
-        if is_known || height <= self.chain.final_height() {
-            return;
+        if self.processing.contains_key(&hash) || self.orphans.contains(&hash) {
+            return true;
         }
-        if self.chain.get(&block.header.prev_hash).is_some() {
-            self.begin(block, from, now);
-            return;
+        if self.chain.get(&parent).is_some() {
+            return self.begin(block, Some(from), now);
         }
-        let is_parent_coming = self.processing.contains_key(&block.header.prev_hash);
-        let is_orphan_known = self.orphans.values().flatten().any(|own| own.hash() == hash);
-        if !is_orphan_known && self.orphans.len() < ORPHANS_MAX {
-            self.orphans.entry(block.header.prev_hash).or_default().push(Arc::clone(block));
+        if let Err(fault) = self.check_author(block) {
+            tracing::debug!(height, author = %block.header.author, fault, "refused a block");
+            return false;
         }
-        let is_orphan_parent =
-            self.orphans.values().flatten().any(|own| own.hash() == block.header.prev_hash);
-        if let (Some(peer), false, false) = (from, is_parent_coming, is_orphan_parent) {
-            self.ask_for_blocks(peer, now);
+        let is_parent_coming = self.processing.contains_key(&parent) || self.orphans.contains(&parent);
+        self.orphans.keep(Arc::clone(block));
+        if !is_parent_coming {
+            self.ask_for_blocks(Some(from), now);
         }
+        true
     }
 
-    /// Starts on a block whose parent is accepted.
-    pub(super) fn begin(&mut self, block: &ArcBlock, from: Option<PublicKey>, now: Now) {
+    /// Starts on a block whose parent is accepted. Says whether it may become a block of the chain.
+    pub(super) fn begin(&mut self, block: &ArcBlock, from: Option<PublicKey>, now: Now) -> bool {
         let hash = block.hash();
         if self.processing.contains_key(&hash) || self.chain.get(&hash).is_some() {
-            return;
+            return true;
         }
+        // Others than validators may send what they like; that is not worth a warning.
+        let from = from.filter(|peer| self.sync.is_validator(peer));
         if let Err(fault) = self.check_block(block) {
-            tracing::warn!(height = block.height(), author = %block.header.author, fault, "refused a block");
-            return;
+            let (height, author) = (block.height(), &block.header.author);
+            if from.is_some() {
+                tracing::warn!(height, %author, fault, "refused a block");
+            } else {
+                tracing::debug!(height, %author, fault, "refused a block");
+            }
+            return false;
         }
         let mut processing = Processing {
             block: Arc::clone(block),
@@ -93,7 +102,7 @@ impl Node {
             }
         }
         for chunk_hash in processing.missing.clone() {
-            let to = from.map_or(To::All, To::Peer);
+            let to = from.map_or(To::Validators, To::Peer);
             self.send(to, Message::ChunkRequest { chunk_hash });
         }
         let is_complete = processing.missing.is_empty();
@@ -101,29 +110,37 @@ impl Node {
         if is_complete {
             self.apply(hash, now);
         }
+        true
+    }
+
+    /// What can be checked without the parent: the chain's shape, and the signature of the height's producer. What
+    /// passes is of bounded size.
+    fn check_author(&self, block: &Block) -> Result<(), Fault> {
+        let header = &block.header;
+        let validators = self.assignment.validators();
+        let is_sized = [header.chunk_mask.len(), header.chunks.len(), header.endorsements.len()];
+        ensure(is_sized == [self.tracked.len(); 3], "it has another number of shards")?;
+        ensure(header.approvals.len() == validators.len(), "it has another number of validators")?;
+        let bitmap_max = validators.len().div_ceil(8);
+        let is_short = header.endorsements.iter().all(|bitmap| bitmap.len() <= bitmap_max);
+        ensure(is_short, "it has endorsements of more validators than there are")?;
+        let author = &validators[self.assignment.block_producer(header.height)];
+        ensure(author.account_id == header.author, "its author is not its height's")?;
+        let is_signed = author.public_key.verify(&block.hash().0, &block.signature);
+        ensure(is_signed, "it is not signed by its author")
     }
 
     fn check_block(&self, block: &Block) -> Result<(), Fault> {
         let header = &block.header;
         let parent = &self.chain.get(&header.prev_hash).ok_or("its parent is unknown")?.block;
-        let shards = self.tracked.len();
-        let validators = self.assignment.validators();
         ensure(header.height > parent.height(), "its height does not rise")?;
         ensure(header.timestamp_ns > parent.header.timestamp_ns, "its time does not rise")?;
-        let is_sized = [header.chunk_mask.len(), header.chunks.len(), header.endorsements.len()];
-        ensure(is_sized == [shards; 3], "it has another number of shards")?;
-        ensure(header.approvals.len() == validators.len(), "it has another number of validators")?;
-        let author = &validators[self.assignment.block_producer(header.height)];
-        ensure(author.account_id == header.author, "its author is not its height's")?;
-        ensure(
-            author.public_key.verify(&block.hash().0, &block.signature),
-            "it is not signed by its author",
-        )?;
+        self.check_author(block)?;
         let (epoch_id, next_epoch_id) = self.epoch_of(parent, header.height);
         let expected = crate::core::BlockHeader { epoch_id, next_epoch_id, ..header.clone() };
         ensure(*header == child_header(parent, expected), "its header does not follow from its parent")?;
         self.check_approvals(block)?;
-        for shard in 0..shards {
+        for shard in 0..self.tracked.len() {
             self.check_block_chunk(block, parent, shard)?;
         }
         Ok(())
@@ -163,8 +180,7 @@ impl Node {
 
     fn check_chunk_signature(&self, chunk: &BlockChunk, shard: usize) -> Result<(), Fault> {
         let header = &chunk.signed.header;
-        let producer = self.assignment.chunk_producer(header.height_created, shard);
-        let key = &self.assignment.validators()[producer].public_key;
+        let key = self.chunk_key(header.height_created, shard);
         ensure(key.verify(&header.hash().0, &chunk.signed.signature), "a chunk is not signed by its producer")
     }
 
@@ -211,7 +227,7 @@ impl Node {
             }
         }
         for chunk_hash in asked {
-            self.send(To::All, Message::ChunkRequest { chunk_hash });
+            self.send(To::Validators, Message::ChunkRequest { chunk_hash });
         }
     }
 
@@ -299,24 +315,16 @@ impl Node {
 
     fn accept(&mut self, processing: Processing, now: Now) {
         let hash = processing.block.hash();
-        for (shard, key) in processing.included {
-            if let Some(pool) = self.pools.get_mut(&shard) {
-                pool.remove(key);
-            }
-        }
-        for (shard, chunk) in processing.chunks.iter().enumerate() {
-            if let (Some(chunk), Some(pool)) = (chunk, self.pools.get_mut(&shard)) {
-                for transaction in self.chunks.own(&chunk.hash()) {
-                    pool.remove(transaction.key());
+        let Processing { block, chunks, shards, included, .. } = processing;
+        if let Some(change) = self.chain.insert(Entry { block, chunks, shards }) {
+            for (shard, key) in included {
+                if let Some(pool) = self.pools.get_mut(&shard) {
+                    pool.remove(key);
                 }
             }
-        }
-        let Processing { block, chunks, shards, .. } = processing;
-        let change = self.chain.insert(Entry { block, chunks, shards });
-        if let Some(change) = change {
             self.on_new_head(&change, now);
         }
-        self.unblocked.extend(self.orphans.remove(&hash).unwrap_or_default());
+        self.unblocked.extend(self.orphans.take_children(&hash));
     }
 
     fn on_new_head(&mut self, change: &HeadChange, now: Now) {
@@ -330,17 +338,13 @@ impl Node {
                 }
             }
         }
-        self.return_transactions(&change.left);
+        self.settle_pools(change);
         self.chain.prune(&self.settings.limits);
         let head = Arc::clone(self.chain.head());
         let final_height = self.chain.final_height();
         self.doomslug.set_tip(now.elapsed, (head.height(), head.hash()), final_height);
         self.chunks.forget_below(head.height());
-        let horizon = head.height().saturating_sub(1);
-        self.orphans.retain(|_, blocks| {
-            blocks.retain(|block| block.height() > horizon);
-            !blocks.is_empty()
-        });
+        self.orphans.forget_below(head.height());
         self.ready_since = None;
         self.sync.progressed(now);
         self.renew_view();
@@ -350,14 +354,20 @@ impl Node {
         }
     }
 
-    /// Transactions of blocks that left the chain go back to the pools, where this node produced them.
-    fn return_transactions(&mut self, left: &[CryptoHash]) {
-        for hash in left {
-            let chunks = self.chain.get(hash).map(|entry| entry.chunks.clone()).unwrap_or_default();
-            for (shard, chunk) in chunks.into_iter().enumerate() {
-                let (Some(chunk), Some(pool)) = (chunk, self.pools.get_mut(&shard)) else { continue };
-                for transaction in self.chunks.own(&chunk.hash()) {
-                    pool.insert(Arc::clone(transaction));
+    /// Transactions of this node's chunks go back to the pools with a block that leaves the chain, and out of them with
+    /// one that joins it. Leaving comes first: both may hold the same chunk.
+    fn settle_pools(&mut self, change: &HeadChange) {
+        for (hashes, is_back) in [(&change.left, true), (&change.joined, false)] {
+            for entry in hashes.iter().filter_map(|hash| self.chain.get(hash)) {
+                for (shard, chunk) in entry.chunks.iter().enumerate() {
+                    let (Some(chunk), Some(pool)) = (chunk, self.pools.get_mut(&shard)) else { continue };
+                    for transaction in self.chunks.own(&chunk.hash()) {
+                        if is_back {
+                            pool.insert(Arc::clone(transaction));
+                        } else {
+                            pool.remove(transaction.key());
+                        }
+                    }
                 }
             }
         }

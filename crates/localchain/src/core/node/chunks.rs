@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use tpsctl_near::{CryptoHash, Signature};
+use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
 use super::{Effect, Message, Node, Now, To};
 use crate::core::{
@@ -18,8 +18,11 @@ use crate::core::{
 
 /// Chunks this far above the head are not kept.
 const HEIGHTS_AHEAD_MAX: u64 = 1_000;
-/// Witnesses that may wait for a block or a body (nearcore's orphan_state_witness_pool_size).
+/// Witnesses that may wait for a block or a body (nearcore's orphan_state_witness_pool_size); where there are more, the
+/// highest goes.
 const WITNESSES_MAX: usize = 25;
+/// Witnesses this far above the head are not kept: until the head is there they are sent in vain.
+const WITNESS_HEIGHTS_AHEAD_MAX: u64 = 10;
 /// Transactions of own chunks are remembered this long, for blocks that leave the chain.
 const OWN_KEPT: u64 = 20;
 /// Endorsements go to the producers of so many heights (stateless_validation/chunk_validator/mod.rs:16).
@@ -31,7 +34,8 @@ pub(super) struct ChunkStore {
     /// The chunk of a shard on a block.
     by_parent: BTreeMap<(CryptoHash, usize), CryptoHash>,
     endorsements: BTreeMap<CryptoHash, (u64, BTreeMap<usize, Signature>)>,
-    witnesses: BTreeMap<CryptoHash, Arc<Witness>>,
+    /// By height and chunk.
+    witnesses: BTreeMap<(u64, CryptoHash), Arc<Witness>>,
     /// Chunks whose validation began.
     validated: BTreeMap<CryptoHash, u64>,
     own: BTreeMap<CryptoHash, (u64, Vec<Arc<VerifiedTransaction>>)>,
@@ -59,7 +63,7 @@ impl ChunkStore {
         let chunks = &self.chunks;
         self.by_parent.retain(|_, hash| chunks.contains_key(hash));
         self.endorsements.retain(|_, (height, _)| *height > head_height);
-        self.witnesses.retain(|_, witness| witness.signed.header.height_created > head_height);
+        self.witnesses.retain(|(height, _), _| *height > head_height);
         self.validated.retain(|_, height| *height > head_height);
         self.assigned.retain(|(height, _), _| *height > head_height);
         self.own.retain(|_, (height, _)| *height + OWN_KEPT > head_height);
@@ -95,8 +99,7 @@ impl Node {
         if !is_near || self.chunks.chunks.contains_key(&chunk.hash()) {
             return is_near;
         }
-        let producer = self.assignment.chunk_producer(header.height_created, shard);
-        let key = &self.assignment.validators()[producer].public_key;
+        let key = self.chunk_key(header.height_created, shard);
         if !key.verify(&chunk.hash().0, &chunk.signed().signature) {
             return false;
         }
@@ -114,29 +117,46 @@ impl Node {
         }
     }
 
+    /// The key of the producer of a shard's chunk.
+    pub(super) fn chunk_key(&self, height: u64, shard: usize) -> &PublicKey {
+        &self.assignment.validators()[self.assignment.chunk_producer(height, shard)].public_key
+    }
+
+    /// Keeps a witness that this node is to validate, if all of it is signed by the chunk's producer.
     pub(super) fn on_witness(&mut self, witness: Arc<Witness>) {
         let header = &witness.signed.header;
-        let is_new = header.height_created > self.chain.head().height();
-        if self.me.is_none() || !is_new || self.chunks.witnesses.len() >= WITNESSES_MAX {
+        let (height, chunk, head) = (header.height_created, header.hash(), self.chain.head().height());
+        let Some(me) = self.me.as_ref().map(|me| me.index) else { return };
+        let Some(shard) = self.settings.genesis.layout.index_of_id(header.shard_id) else { return };
+        let is_near = height > head && height <= head + WITNESS_HEIGHTS_AHEAD_MAX;
+        let is_known = self.chunks.witnesses.contains_key(&(height, chunk))
+            || self.chunks.validated.contains_key(&chunk);
+        if !is_near || is_known || !self.chunk_validators(height, shard).contains_key(&me) {
             return;
         }
-        let hash = header.hash();
-        self.chunks.witnesses.insert(hash, witness);
-        self.start_validation(&hash);
+        if !witness.is_signed(self.chunk_key(height, shard)) {
+            return;
+        }
+        self.chunks.witnesses.insert((height, chunk), witness);
+        if self.chunks.witnesses.len() > WITNESSES_MAX {
+            self.chunks.witnesses.pop_last();
+        }
+        self.start_validation(&chunk);
     }
 
     /// Witnesses that waited for the block that is now the head.
     pub(super) fn start_validations(&mut self) {
-        let waiting: Vec<CryptoHash> = self.chunks.witnesses.keys().copied().collect();
-        for hash in waiting {
-            self.start_validation(&hash);
+        let waiting: Vec<CryptoHash> = self.chunks.witnesses.keys().map(|(_, chunk)| *chunk).collect();
+        for chunk in waiting {
+            self.start_validation(&chunk);
         }
     }
 
     /// Re-executes what a chunk claims, once its witness, its body and the block under it are there.
     fn start_validation(&mut self, hash: &CryptoHash) {
-        let Some(witness) = self.chunks.witnesses.get(hash).cloned() else { return };
         let Some(chunk) = self.chunks.chunks.get(hash).cloned() else { return };
+        let name = (chunk.header().height_created, *hash);
+        let Some(witness) = self.chunks.witnesses.get(&name).cloned() else { return };
         let Some(me) = self.me.as_ref().map(|me| me.index) else { return };
         let (height, parent) = (chunk.header().height_created, chunk.header().prev_block_hash);
         let Some(shard) = self.settings.genesis.layout.index_of_id(chunk.header().shard_id) else { return };
@@ -144,7 +164,7 @@ impl Node {
         if parent != self.chain.head().hash() || self.chunks.validated.contains_key(hash) {
             return;
         }
-        self.chunks.witnesses.remove(hash);
+        self.chunks.witnesses.remove(&name);
         if !self.chunk_validators(height, shard).contains_key(&me) {
             return;
         }

@@ -15,24 +15,24 @@ use crate::core::{
     message::{Message as Wire, private_field},
 };
 
-pub(super) const PRICE: u128 = 1_000_000_000;
-pub(super) const BALANCE: u128 = 100 * 10_u128.pow(24);
+pub(in crate::core) const PRICE: u128 = 1_000_000_000;
+pub(in crate::core) const BALANCE: u128 = 100 * 10_u128.pow(24);
 const STAKE: u128 = 50 * 10_u128.pow(30);
 
-pub(super) fn id(text: &str) -> AccountId {
+pub(in crate::core) fn id(text: &str) -> AccountId {
     text.parse().expect("id")
 }
 
 /// User `user` of `shard`.
-pub(super) fn user(shard: usize, user: usize) -> AccountId {
+pub(in crate::core) fn user(shard: usize, user: usize) -> AccountId {
     if shard == 0 { id(&format!("000_user_{user}")) } else { id(&format!("a{shard:02}_user_{user}")) }
 }
 
-pub(super) fn key_of(account: &AccountId) -> KeyPair {
+pub(in crate::core) fn key_of(account: &AccountId) -> KeyPair {
     KeyPair::from_seed(CryptoHash::of(account.as_str().as_bytes()).0)
 }
 
-pub(super) fn genesis(validators: usize, shards: usize, users: usize) -> Genesis {
+pub(in crate::core) fn genesis(validators: usize, shards: usize, users: usize) -> Genesis {
     let boundaries = (1..shards).map(|shard| id(&format!("a{shard:02}"))).collect();
     let layout = ShardLayout::new(boundaries, (0..shards as u64).collect()).expect("layout");
     let nodes: Vec<AccountId> = (0..validators).map(|index| id(&format!("node{index}"))).collect();
@@ -61,7 +61,7 @@ pub(super) fn genesis(validators: usize, shards: usize, users: usize) -> Genesis
     }
 }
 
-pub(super) fn timing() -> Timing {
+pub(in crate::core) fn timing() -> Timing {
     Timing {
         min_block_production_delay: Duration::from_millis(600),
         max_block_production_delay: Duration::from_secs(2),
@@ -73,19 +73,19 @@ pub(super) fn timing() -> Timing {
 
 /// How much simulated time a node's jobs take.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Cost {
-    pub(super) each: Duration,
-    pub(super) per_transaction: Duration,
+pub(in crate::core) struct Cost {
+    pub(in crate::core) each: Duration,
+    pub(in crate::core) per_transaction: Duration,
 }
 
-pub(super) struct Slot {
-    pub(super) node: Option<Node>,
-    pub(super) settings: Settings,
-    pub(super) cost: Cost,
+pub(in crate::core) struct Slot {
+    pub(in crate::core) node: Option<Node>,
+    pub(in crate::core) settings: Settings,
+    pub(in crate::core) cost: Cost,
     busy_until: Duration,
-    peer: PublicKey,
+    pub(in crate::core) peer: PublicKey,
     started: Duration,
-    pub(super) too_far_behind: Option<(u64, u64)>,
+    pub(in crate::core) too_far_behind: Option<(u64, u64)>,
 }
 
 enum Delivery {
@@ -93,27 +93,29 @@ enum Delivery {
     Frame { from: PublicKey, frame: Arc<Vec<u8>> },
 }
 
-pub(super) struct Net {
-    pub(super) slots: Vec<Slot>,
-    pub(super) now: Duration,
+type Cut = Box<dyn Fn(usize, usize, &Message) -> bool>;
+
+pub(in crate::core) struct Net {
+    pub(in crate::core) slots: Vec<Slot>,
+    pub(in crate::core) now: Duration,
     queue: BTreeMap<(Duration, u64), (usize, Delivery)>,
     next: u64,
     rng: ChaCha8Rng,
     /// Messages of a thousand that get lost.
-    pub(super) lost_per_mille: u32,
+    pub(in crate::core) lost_per_mille: u32,
     /// Whether a message is lost, by sender and receiver.
-    pub(super) cut: fn(usize, usize, &Message) -> bool,
+    pub(in crate::core) cut: Cut,
     nonces: BTreeMap<AccountId, u64>,
 }
 
 impl Net {
     /// `validators` nodes, then one that tracks all shards.
-    pub(super) fn new(genesis: Genesis, seed: u64) -> Self {
+    pub(in crate::core) fn new(genesis: Genesis, seed: u64) -> Self {
         let limits = Limits::of_chain(&genesis);
         Self::with_limits(genesis, limits, seed)
     }
 
-    pub(super) fn with_limits(genesis: Genesis, limits: Limits, seed: u64) -> Self {
+    pub(in crate::core) fn with_limits(genesis: Genesis, limits: Limits, seed: u64) -> Self {
         let genesis = Arc::new(genesis);
         let accounts = genesis.validators.iter().map(|own| Some(own.account_id.clone()));
         let shards = genesis.layout.len();
@@ -141,7 +143,7 @@ impl Net {
             next: 0,
             rng: ChaCha8Rng::seed_from_u64(seed),
             lost_per_mille: 0,
-            cut: |_, _, _| false,
+            cut: Box::new(|_, _, _| false),
             nonces: BTreeMap::new(),
         };
         for index in 0..net.slots.len() {
@@ -150,37 +152,47 @@ impl Net {
         net
     }
 
-    pub(super) fn start(&mut self, index: usize) {
+    pub(in crate::core) fn start(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         slot.node = Some(Node::new(slot.settings.clone()));
         slot.started = self.now;
         slot.busy_until = self.now;
-        let peers: Vec<(usize, PublicKey, u64)> = (0..self.slots.len())
+        let peers: Vec<(usize, u64)> = (0..self.slots.len())
             .filter(|other| *other != index)
-            .filter_map(|other| Some((other, self.slots[other].peer, self.height(other)?)))
+            .filter_map(|other| Some((other, self.height(other)?)))
             .collect();
-        let own = self.slots[index].peer;
-        for (other, peer, height) in peers {
-            self.post(index, Duration::ZERO, Delivery::Event(Event::PeerUp { peer, height }));
-            self.post(other, Duration::ZERO, Delivery::Event(Event::PeerUp { peer: own, height: 0 }));
+        for (other, height) in peers {
+            self.post(index, Duration::ZERO, Delivery::Event(self.peer_up(other, height)));
+            self.post(other, Duration::ZERO, Delivery::Event(self.peer_up(index, 0)));
         }
         self.post(index, Duration::ZERO, Delivery::Event(Event::Tick));
     }
 
-    pub(super) fn stop(&mut self, index: usize) {
-        self.slots[index].node = None;
+    fn peer_up(&self, index: usize, height: u64) -> Event {
+        let slot = &self.slots[index];
+        let account = slot.settings.validator.as_ref().map(|(account, _)| account.clone());
+        Event::PeerUp { peer: slot.peer, connection: self.next, account, height }
     }
 
-    pub(super) fn height(&self, index: usize) -> Option<u64> {
+    pub(in crate::core) fn stop(&mut self, index: usize) {
+        self.slots[index].node = None;
+        let peer = self.slots[index].peer;
+        for other in (0..self.slots.len()).filter(|other| *other != index) {
+            let down = Event::PeerDown { peer, connection: self.next };
+            self.post(other, Duration::ZERO, Delivery::Event(down));
+        }
+    }
+
+    pub(in crate::core) fn height(&self, index: usize) -> Option<u64> {
         Some(self.slots[index].node.as_ref()?.stats().head_height)
     }
 
-    pub(super) fn node(&self, index: usize) -> &Node {
+    pub(in crate::core) fn node(&self, index: usize) -> &Node {
         self.slots[index].node.as_ref().expect("running")
     }
 
     /// The node that tracks all shards.
-    pub(super) fn watcher(&self) -> &Node {
+    pub(in crate::core) fn watcher(&self) -> &Node {
         self.node(self.slots.len() - 1)
     }
 
@@ -189,7 +201,7 @@ impl Net {
         self.queue.insert((self.now + after, self.next), (to, delivery));
     }
 
-    pub(super) fn run(&mut self, time: Duration) {
+    pub(in crate::core) fn run(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
             let due = self.queue.first_key_value().map(|((at, _), _)| *at);
@@ -268,6 +280,7 @@ impl Net {
             let slot = &self.slots[other];
             let is_meant = match to {
                 To::All => true,
+                To::Validators => slot.settings.validator.is_some(),
                 To::Validator(account) => {
                     slot.settings.validator.as_ref().is_some_and(|(own, _)| own == account)
                 }
@@ -281,8 +294,25 @@ impl Net {
         }
     }
 
+    /// Connects a stranger to a node.
+    pub(in crate::core) fn stranger(&mut self, index: usize, height: u64) -> PublicKey {
+        let peer = KeyPair::from_seed([200; 32]).public();
+        self.post(
+            index,
+            Duration::ZERO,
+            Delivery::Event(Event::PeerUp { peer, connection: 0, account: None, height }),
+        );
+        peer
+    }
+
+    /// Sends a message to a node, as it would go over the wire.
+    pub(in crate::core) fn tell(&mut self, index: usize, from: PublicKey, message: &Message) {
+        let frame = Arc::new(message.frame());
+        self.post(index, Duration::ZERO, Delivery::Frame { from, frame });
+    }
+
     /// Sends a transfer with the signer's next nonce to every node; those that produce its shard pool it.
-    pub(super) fn transfer(&mut self, signer: &AccountId, receiver: &AccountId) {
+    pub(in crate::core) fn transfer(&mut self, signer: &AccountId, receiver: &AccountId) {
         // Every node knows this one, however far it is behind.
         let block_hash = self.watcher().genesis_block().hash();
         let nonce = self.nonces.entry(signer.clone()).or_default();
@@ -296,7 +326,7 @@ impl Net {
     }
 
     /// `count` transfers between random users, some to their own shard, some to themselves.
-    pub(super) fn random_transfers(&mut self, shards: usize, users: usize, count: usize) {
+    pub(in crate::core) fn random_transfers(&mut self, shards: usize, users: usize, count: usize) {
         for _ in 0..count {
             let mut pick = || user(self.rng.random_range(0..shards), self.rng.random_range(0..users));
             let (signer, receiver) = (pick(), pick());
@@ -305,13 +335,13 @@ impl Net {
     }
 
     /// The blocks of the chain that the watcher sees, genesis left out.
-    pub(super) fn blocks(&self) -> Vec<Arc<Block>> {
+    pub(in crate::core) fn blocks(&self) -> Vec<Arc<Block>> {
         let node = self.watcher();
         (1..=node.stats().head_height).filter_map(|at| node.block(BlockRef::Height(at)).cloned()).collect()
     }
 
     /// Settled transfers, from the gas of new chunks; what an observer counts.
-    pub(super) fn settled(&self) -> u64 {
+    pub(in crate::core) fn settled(&self) -> u64 {
         let mut gas = 0;
         for block in self.blocks() {
             for (chunk, is_new) in block.header.chunks.iter().zip(&block.header.chunk_mask) {
@@ -327,7 +357,7 @@ impl Net {
     }
 
     /// Chunk slots without a new chunk.
-    pub(super) fn missed(&self) -> usize {
+    pub(in crate::core) fn missed(&self) -> usize {
         self.blocks()
             .iter()
             .flat_map(|block| block.header.chunk_mask.clone())
@@ -336,7 +366,7 @@ impl Net {
     }
 
     /// With nothing in flight, balances come to what genesis made less what was burnt.
-    pub(super) fn assert_closed(&self) {
+    pub(in crate::core) fn assert_closed(&self) {
         let snapshot = self.watcher().snapshot(BlockRef::Head).expect("head");
         let states = snapshot.states.iter().map(|state| state.as_ref().expect("tracked"));
         let sum: u128 =
@@ -345,7 +375,7 @@ impl Net {
     }
 }
 
-pub(super) fn transfer(
+pub(in crate::core) fn transfer(
     signer: &AccountId,
     receiver: &AccountId,
     nonce: u64,

@@ -211,10 +211,10 @@ fn lost_messages_lose_no_transfer() {
 #[test]
 fn a_block_that_some_never_get_is_fetched_by_them() {
     let mut net = Net::new(genesis(4, 2, 10), 11);
-    net.cut = |from, to, message| matches!(message, Message::Block(_)) && from == 0 && to != 1;
+    net.cut = Box::new(|from, to, message| matches!(message, Message::Block(_)) && from == 0 && to != 1);
     net.random_transfers(2, 10, 50);
     net.run(120 * SECOND);
-    net.cut = |_, _, _| false;
+    net.cut = Box::new(|_, _, _| false);
     drain(&mut net);
     assert_eq!(net.settled(), 50);
     net.assert_closed();

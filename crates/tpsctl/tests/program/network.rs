@@ -1,7 +1,7 @@
 //! Whole networks of the embedded node, driven by the program as people drive it. Each test ends what it started, by
 //! pid, and checks that nothing is left.
 
-use std::{path::Path, process::Command};
+use std::{path::Path, process::Command, time::Duration};
 
 use crate::support::{Bench, pid, testdata};
 use rustix::process::{Pid, Signal, kill_process};
@@ -231,11 +231,11 @@ fn slow_a_stopped_generator_makes_the_trial_invalid_and_never_the_chain_fail() {
     let bench = Bench::new();
     let mut running = bench.start(&with(
         &with(&["scenario", "run", "quickstart"], SMALL),
-        &["--set", "trial.invalid_retries=0"],
+        &["--set=trial.invalid_retries=0", "--set=load.catch_up=50ms", "--set=trial.window=8s"],
     ));
     running.wait_for("next  20/s per shard", 60);
-    // The load runs for 2.5 s; a stop of the whole controller in it is what an overloaded host does to a generator.
-    running.stall(std::time::Duration::from_millis(1_500));
+    // The load runs for 8 s; a stop of the whole controller in it is what an overloaded host does to a generator.
+    running.stall(Duration::from_secs(3), Duration::from_millis(1_500));
     let (code, _, stderr) = running.finish();
     assert_eq!(code, Some(5), "{stderr}");
     let run = read_json(&bench.only_run().join("run.json"));
@@ -456,7 +456,7 @@ fn wait_for_height(url: &str, height: u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
     runtime.block_on(async {
         let client = reqwest::Client::builder().no_proxy().build().expect("client");
-        let mut every = tokio::time::interval(std::time::Duration::from_millis(200));
+        let mut every = tokio::time::interval(Duration::from_millis(200));
         loop {
             every.tick().await;
             let Ok(answer) = client.get(format!("{url}/status")).send().await else { continue };

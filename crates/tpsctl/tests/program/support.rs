@@ -125,8 +125,10 @@ impl Running {
         kill_process(pid(self.child.id()), signal).expect("own child");
     }
 
-    /// Stops the whole program for `stall`, then lets it go on. Nothing is waited for: the stall is the fault itself.
-    pub(crate) fn stall(&self, stall: Duration) {
+    /// After `lead`, stops the whole program for `stall`, then lets it go on. Nothing is waited for: when the fault comes
+    /// and how long it lasts is the fault itself.
+    pub(crate) fn stall(&self, lead: Duration, stall: Duration) {
+        drop(self.lines.recv_timeout(lead));
         self.signal(Signal::STOP);
         drop(self.lines.recv_timeout(stall));
         self.signal(Signal::CONT);

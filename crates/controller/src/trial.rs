@@ -15,7 +15,7 @@ use tpsctl_agent::{AgentError, LoadAgent, LoadTarget, LocalAgent};
 use tpsctl_model::{
     Millis, NodeName, Tps,
     event::{RunEvent, TrialPhase},
-    load::{InjectReport, InjectTick, LoadOrder, QuantilesMs},
+    load::{InjectReport, InjectTick, LoadOrder, QuantilesMs, ShardInject},
     observation::{BlockFact, ExitKind, Gap, MetricsSample, NodeExit, Observation},
     plan::{NodeRole, RunPlan},
     result::{TrialCounts, TrialRecord},
@@ -229,6 +229,9 @@ async fn load_and_drain(bench: &mut Bench<'_>, load: LoadOrder) -> Result<Ran, C
             _ = look.tick() => {}
         }
         let progress = bench.watch.progress();
+        if let Some((Ok(report), _)) = &loaded {
+            tick = total(report);
+        }
         let phase = if loaded.is_none() { TrialPhase::Load } else { TrialPhase::Drain };
         bench.events.live(live(trial, tick, &progress, phase));
         let Some((report, ended_at)) = &loaded else { continue };
@@ -245,6 +248,16 @@ async fn load_and_drain(bench: &mut Bench<'_>, load: LoadOrder) -> Result<Ran, C
         }
     };
     Ok(Ran { report, exits, drained_unix_ns: drained_unix_ns.unwrap_or_else(clock::unix_ns), is_idle })
+}
+
+/// A finished load as the last of its live counts.
+fn total(report: &InjectReport) -> InjectTick {
+    let sum = |count: fn(&ShardInject) -> u64| report.shards.iter().map(count).sum();
+    InjectTick {
+        intended: sum(|shard| shard.intended),
+        sent: sum(|shard| shard.sent),
+        unsent: sum(|shard| shard.unsent.values().sum()),
+    }
 }
 
 fn live(trial: u32, inject: InjectTick, progress: &Progress, phase: TrialPhase) -> RunEvent {

@@ -85,9 +85,9 @@ fn each_check_speaks_at_its_bound_and_not_before() {
     // Ten blocks of 300 ms.
     assert_eq!(spoken(&["chain.transaction_validity=20"]), []);
     assert_eq!(spoken(&["chain.transaction_validity=19"]), error("validity_outlasts_the_hash"));
-    // 20 000 tps x 137 s / 5 000 accounts = 548 transfers.
-    assert_eq!(spoken(&["search.max=20000tps", &balance_for(548, 0)]), []);
-    assert_eq!(spoken(&["search.max=20000tps", &balance_for(548, 1)]), error("balance_lasts"));
+    // 20 000 tps x 152 s / 5 000 accounts = 608 transfers.
+    assert_eq!(spoken(&["search.max=20000tps", &balance_for(608, 0)]), []);
+    assert_eq!(spoken(&["search.max=20000tps", &balance_for(608, 1)]), error("balance_lasts"));
     // 64 000 tps x 3 s x (167 + 2 x 13) bytes.
     assert_eq!(spoken(&["chain.pool_size_limit=37056000B"]), []);
     assert_eq!(spoken(&["chain.pool_size_limit=37055999B"]), warning("pool_holds_the_load"));
@@ -133,7 +133,7 @@ fn a_chunk_has_gas_for_refunds_where_the_price_asks_for_them() {
 
 #[test]
 fn each_producer_has_an_account() {
-    let small = ["search.max=250tps", "chain.producers_per_shard=3", "chain.account_balance=1000NEAR"];
+    let small = ["search.start=250tps", "search.max=250tps", "chain.producers_per_shard=3", "chain.account_balance=1000NEAR"];
     let with = |accounts: &'static str| spoken(&[&small[..], &[accounts]].concat());
     assert!(!with("chain.accounts_per_shard=3").contains(&(Severity::Error, "accounts_suffice")));
     assert!(with("chain.accounts_per_shard=2").contains(&(Severity::Error, "accounts_suffice")));
@@ -145,9 +145,9 @@ fn the_busiest_account_is_what_counts() {
     let three =
         ["chain.producers_per_shard=2", "chain.accounts_per_shard=3", "search.max=1000tps", "chain.shards=3"];
     let with = |more: &str| spoken(&[&three[..], &[more]].concat());
-    // 1 000 tps x 137 s.
-    assert_eq!(with(&balance_for(68_500, 0)), []);
-    assert_eq!(with(&balance_for(68_500, 1)), [(Severity::Error, "balance_lasts")]);
+    // 1 000 tps x 152 s.
+    assert_eq!(with(&balance_for(76_000, 0)), []);
+    assert_eq!(with(&balance_for(76_000, 1)), [(Severity::Error, "balance_lasts")]);
 
     let rich = ["chain.account_balance=1000000NEAR", "chain.pool_size_limit=100GB", "search.time_budget=35s"];
     let stalled = |wait: &str| {

@@ -144,7 +144,10 @@ pub(crate) fn accounts(result: &RunResult) -> String {
     let broken_off = if difference == 0 {
         String::new()
     } else {
-        format!(" + {} in trials that were not closed", grouped_signed(difference))
+        format!(
+            " + {} not judged: those trials ended before the network was idle",
+            grouped_signed(difference)
+        )
     };
     let sums = format!(
         "sent {} = included {} + pending {} + lost {}{broken_off}",

@@ -230,7 +230,7 @@ sections! {
     /// How the limit is searched for: from below, then by bisection. Rates are for each shard.
     search "search" "search.": Search {
         /// The first rate.
-        start: Tps = Some("250tps"), "1tps" to "1000000tps";
+        start: Tps = Some("500tps"), "1tps" to "1000000tps";
         /// While nothing fails, the next rate is this many times the last.
         growth: f64 = Some("2.0"), "1.05" to "10.0";
         /// No rate above this is tried; by default just under the 69000 that a 4 MB chunk every 300 ms can carry.
@@ -239,8 +239,8 @@ sections! {
         resolution: Share = Some("15%"), "0.1%" to "90%";
         /// Equal verdicts that each end of the interval needs.
         confirmations: u32 = Some("2"), "1" to "100";
-        /// After this long no new trial begins.
-        time_budget: Millis = Some("130s"), "1s" to "168h";
+        /// After this long, counted from the start of trial 0, no new trial begins.
+        time_budget: Millis = Some("145s"), "1s" to "168h";
     }
 }
 

@@ -42,7 +42,7 @@ fn failure(error: ControllerError) -> Failure {
         tpsctl_controller::Category::Provider => exit::PROVIDER_FAILED,
         tpsctl_controller::Category::Interrupted => exit::INTERRUPTED,
     };
-    Failure::new(code, error)
+    Failure { is_act: true, ..Failure::new(code, error) }
 }
 
 /// A runtime for the controller: two workers, since its work is waiting; the injector has threads of its own.

@@ -36,12 +36,14 @@ pub(crate) struct Failure {
     pub(crate) code: u8,
     /// The chain of causes.
     pub(crate) error: anyhow::Error,
+    /// Whether the error's text names an act, so that it reads after "failed to".
+    pub(crate) is_act: bool,
 }
 
 impl Failure {
     /// A failure with this code.
     pub(crate) fn new(code: u8, error: impl Into<anyhow::Error>) -> Self {
-        Self { code, error: error.into() }
+        Self { code, error: error.into(), is_act: false }
     }
 
     /// Bad input.

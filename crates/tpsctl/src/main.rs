@@ -24,9 +24,9 @@ fn main() -> ExitCode {
     };
     match dispatch(cli) {
         Ok(code) => ExitCode::from(code),
-        Err(Failure { code, error }) => {
-            output::fault(&error);
-            ExitCode::from(code)
+        Err(failure) => {
+            output::fault(&failure);
+            ExitCode::from(failure.code)
         }
     }
 }

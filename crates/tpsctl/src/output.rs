@@ -33,8 +33,9 @@ pub(crate) fn talk(text: &str) {
 }
 
 /// Prints an error with the chain of its causes.
-pub(crate) fn fault(error: &anyhow::Error) {
-    talk(&format!("error: {error}"));
+pub(crate) fn fault(failure: &Failure) {
+    let error = &failure.error;
+    talk(&format!("error: {}{error}", if failure.is_act { "failed to " } else { "" }));
     for cause in error.chain().skip(1) {
         talk(&format!("  caused by: {cause}"));
     }

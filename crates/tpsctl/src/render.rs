@@ -99,7 +99,7 @@ impl Renderer {
         };
         let unsent = if inject.unsent > 0 { format!(", unsent {}", inject.unsent) } else { String::new() };
         self.bar.set_message(format!(
-            "{}, {phase}: sent {}{unsent}, settled {settled}, missed {missed_chunk_slots}, height {height}",
+            "{}, {phase}: height {height}, missed {missed_chunk_slots}, sent {}{unsent}, settled {settled}",
             self.headline, inject.sent
         ));
     }

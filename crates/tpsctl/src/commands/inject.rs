@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tpsctl_controller::{InjectRequest, RunDir};
+use tpsctl_model::verdict::{InvalidCause, Verdict};
 
 use super::Driven;
 use crate::{
@@ -25,9 +26,10 @@ pub(crate) fn inject(runs_dir: &Path, color: Color, args: &InjectArgs) -> Result
     } else {
         output::data(&crate::render::trial_in_words(&record))?;
     }
-    Ok(match record.verdict {
-        tpsctl_model::verdict::Verdict::Pass => exit::DONE,
-        tpsctl_model::verdict::Verdict::Fail { .. } => exit::GOAL_NOT_MET,
-        tpsctl_model::verdict::Verdict::Invalid { .. } => exit::INVALID,
+    Ok(match &record.verdict {
+        Verdict::Pass => exit::DONE,
+        Verdict::Fail { .. } => exit::GOAL_NOT_MET,
+        Verdict::Invalid { causes } if causes.contains(&InvalidCause::Interrupted) => exit::INTERRUPTED,
+        Verdict::Invalid { .. } => exit::INVALID,
     })
 }

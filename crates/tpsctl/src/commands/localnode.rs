@@ -12,6 +12,12 @@ use crate::{
 
 /// Runs until SIGINT or SIGTERM.
 pub(crate) fn run(home: PathBuf) -> Result<u8, Failure> {
+    if !home.is_dir() {
+        return Err(Failure::input(anyhow::anyhow!(
+            "`{}` is not a directory: name a node's home",
+            home.display()
+        )));
+    }
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
     let runtime = super::runtime(2)?;
@@ -27,5 +33,7 @@ pub(crate) fn run(home: PathBuf) -> Result<u8, Failure> {
             _ = &mut listen => Ok(()),
         }
     });
-    ended.map(|()| exit::DONE).map_err(|error| Failure::new(exit::PROVIDER_FAILED, error))
+    ended
+        .map(|()| exit::DONE)
+        .map_err(|error| Failure { is_act: true, ..Failure::new(exit::PROVIDER_FAILED, error) })
 }

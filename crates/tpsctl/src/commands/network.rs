@@ -26,8 +26,11 @@ pub(crate) fn up(runs_dir: &Path, color: Color, args: &UpArgs) -> Result<u8, Fai
     if args.json {
         output::json(&status)?;
     } else {
-        output::data(&render_status(&status))?;
-        output::talk(&format!("`tpsctl down {}` ends it", status.run_id));
+        output::data(&render_nodes(&status))?;
+        output::talk(&format!(
+            "left running; load it: tpsctl inject {id} --rate 500tps --duration 30s; end it: tpsctl down {id}",
+            id = status.run_id
+        ));
     }
     Ok(exit::DONE)
 }
@@ -56,7 +59,7 @@ pub(crate) fn down(runs_dir: &Path, args: &DownArgs) -> Result<u8, Failure> {
             }
             Ok(_) => {}
             Err(error) => {
-                output::fault(&error.into());
+                output::fault(&super::failure(error));
                 code = exit::PROVIDER_FAILED;
                 if args.dry_run {
                     continue;
@@ -66,7 +69,7 @@ pub(crate) fn down(runs_dir: &Path, args: &DownArgs) -> Result<u8, Failure> {
         match runtime.block_on(tpsctl_controller::down(&dir)) {
             Ok(report) => code = code.max(say_down(&dir, &report)?),
             Err(error) => {
-                output::fault(&error.into());
+                output::fault(&super::failure(error));
                 code = exit::PROVIDER_FAILED;
             }
         }
@@ -102,8 +105,12 @@ pub(crate) fn status(runs_dir: &Path, args: &StatusArgs) -> Result<u8, Failure> 
 }
 
 fn render_status(status: &StatusReport) -> String {
-    let controller = if status.controller_alive { "its controller runs" } else { "no controller" };
-    let mut text = format!("run {} (scenario {}), {controller}\n", status.run_id, status.scenario);
+    let driven = if status.controller_alive { "being measured" } else { "no process drives it" };
+    format!("run {} (scenario {}), {driven}\n{}", status.run_id, status.scenario, render_nodes(status))
+}
+
+fn render_nodes(status: &StatusReport) -> String {
+    let mut text = String::new();
     for node in &status.nodes {
         let process = match node.pid {
             Some(pid) if node.alive => format!("process {pid}"),

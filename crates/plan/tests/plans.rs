@@ -133,7 +133,12 @@ fn a_chunk_has_gas_for_refunds_where_the_price_asks_for_them() {
 
 #[test]
 fn each_producer_has_an_account() {
-    let small = ["search.start=250tps", "search.max=250tps", "chain.producers_per_shard=3", "chain.account_balance=1000NEAR"];
+    let small = [
+        "search.start=250tps",
+        "search.max=250tps",
+        "chain.producers_per_shard=3",
+        "chain.account_balance=1000NEAR",
+    ];
     let with = |accounts: &'static str| spoken(&[&small[..], &[accounts]].concat());
     assert!(!with("chain.accounts_per_shard=3").contains(&(Severity::Error, "accounts_suffice")));
     assert!(with("chain.accounts_per_shard=2").contains(&(Severity::Error, "accounts_suffice")));

@@ -11,8 +11,8 @@ const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("crates", ".io"), "a registry's host: cargo knows it"),
     (concat!("pypi", ".org"), "a registry's host: pip knows it"),
     (concat!("pythonhosted", ".org"), "a registry's host: pip knows it"),
-    (concat!("deb.debian", ".org"), "a registry's host: apt knows it"),
-    (concat!("registry.npmjs", ".org"), "a registry's host: npm knows it"),
+    (concat!("deb.", "debian", ".org"), "a registry's host: apt knows it"),
+    (concat!("registry.", "npmjs", ".org"), "a registry's host: npm knows it"),
 ];
 
 /// Notes that need an issue's number.

@@ -90,11 +90,29 @@ fn write_with(f: &mut fmt::Formatter<'_>, value: u64, factors: &[(&str, u64)]) -
     f.pad(&format!("{}{unit}", value / factor))
 }
 
-const MILLIS: &[(&str, u64)] = &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
-const TPS: &[(&str, u64)] = &[("tps", 1)];
-const GAS: &[(&str, u64)] =
+type Units = &'static [(&'static str, u64)];
+
+const MILLIS: Units = &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+const TPS: Units = &[("tps", 1)];
+const GAS: Units =
     &[("gas", 1), ("Ggas", 1_000_000_000), ("Tgas", 1_000_000_000_000), ("Pgas", 1_000_000_000_000_000)];
-const BYTES: &[(&str, u64)] = &[("B", 1), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
+const BYTES: Units = &[("B", 1), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
+
+macro_rules! named_units {
+    ($($quantity:ty = $units:expr;)*) => {$(
+        impl $quantity {
+            /// The units of its texts with their worth in the smallest, the smallest first.
+            pub const UNITS: &'static [(&'static str, u64)] = $units;
+        }
+    )*};
+}
+
+named_units! {
+    Millis = MILLIS;
+    Tps = TPS;
+    Gas = GAS;
+    Bytes = BYTES;
+}
 
 impl FromStr for Millis {
     type Err = UnitError;

@@ -4,7 +4,10 @@ use std::cmp::Ordering;
 
 use tpsctl_model::{Yocto, ids::YOCTO_PER_NEAR};
 
-use crate::value::{Raw, Refusal, Shown, Value, not_a};
+use crate::{
+    schema,
+    value::{Raw, Refusal, Shown, Value, not_a},
+};
 
 /// A price of gas in yocto per gas. Text: the bare number, as genesis writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +58,11 @@ impl Value for Yocto {
         Shown::Text(format!("{}{unit}", self.0 / factor))
     }
 
+    fn schema(bounds: Option<(Self, Self)>) -> serde_json::Value {
+        let (least, most) = bounds.map_or((0, u128::MAX), |(least, most)| (least.0, most.0));
+        schema::quantity(UNITS, least, most)
+    }
+
     fn order(&self, other: &Self) -> Option<Ordering> {
         self.partial_cmp(other)
     }
@@ -73,6 +81,16 @@ impl Value for GasPrice {
 
     fn show(&self) -> Shown {
         Shown::Text(self.0.to_string())
+    }
+
+    /// Bare or in quotes.
+    fn schema(bounds: Option<(Self, Self)>) -> serde_json::Value {
+        let (least, most) = bounds.map_or((0, u128::MAX), |(least, most)| (least.0.0, most.0.0));
+        let text = schema::quantity(&[("", 1)], least, most);
+        // Larger than a JSON reader's whole numbers can be, so as a float.
+        let number =
+            serde_json::json!({ "type": "integer", "minimum": least as f64, "maximum": most as f64 });
+        serde_json::json!({ "anyOf": [text, number] })
     }
 
     fn order(&self, other: &Self) -> Option<Ordering> {

@@ -11,7 +11,7 @@ use tpsctl_model::{
 };
 
 use crate::{
-    GasPrice,
+    GasPrice, reserved,
     text::{ChainId, Description, Fraction, Name},
     value::{Raw, Refusal, Shown, Value, quote},
 };
@@ -35,6 +35,7 @@ pub struct Key {
     pub bounds: Option<(&'static str, &'static str)>,
     pub(crate) check: fn(&Key, &Raw) -> Result<(), Refusal>,
     pub(crate) show: fn(&Scenario) -> Shown,
+    pub(crate) schema: fn(&Key) -> serde_json::Value,
 }
 
 /// One section of keys.
@@ -48,6 +49,9 @@ pub struct Section {
 
 /// Reads `raw` as a value of `key` and compares it with the key's bounds.
 fn read_within<T: Value>(key: &Key, raw: &Raw) -> Result<T, Refusal> {
+    if let Some(refusal) = reserved::value(key.path, &raw.text) {
+        return Err(refusal);
+    }
     let value = T::read(raw)?;
     let Some((least, most)) = key.bounds else { return Ok(value) };
     let bound = |text: &str| T::read(&Raw { text: text.to_owned(), plain: true }).ok();
@@ -117,6 +121,7 @@ macro_rules! sections {
             bounds: sections!(@bounds $($least, $most)?),
             check: |key, raw| read_within::<$kind>(key, raw).map(drop),
             show: |scenario| scenario.$section.$field.show(),
+            schema: crate::schema::of::<$kind>,
         },)*)*];
     };
     (@bounds) => { None };

@@ -6,6 +6,7 @@ use crate::{
     Fault, Faults, Override, Place, Scenario,
     conflict::conflicts,
     keys::{KEYS, Key, SECTIONS, is_section, key},
+    reserved,
     suggest::nearest,
     tree::{Kind, MapKey, Node, Problem, START, Spot, read},
     value::{Raw, quote},
@@ -120,7 +121,10 @@ impl Reading {
             }
             (Some(key), false, Kind::Map(_)) => self.wrong_kind(value_place, key, "a mapping"),
             (Some(key), false, Kind::List) => self.wrong_kind(value_place, key, "a list"),
-            (None, false, _) => self.push(origin.at(spot), path, "unknown key", unknown_help(path)),
+            (None, false, _) => match reserved::key(path) {
+                Some(refusal) => self.push(origin.at(spot), path, refusal.message, refusal.help),
+                None => self.push(origin.at(spot), path, "unknown key", unknown_help(path)),
+            },
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{
     keys::SECTIONS,
+    reserved::{RESERVED, Reserved},
     value::{Raw, Shown},
     write::{keys_of, line},
 };
@@ -33,6 +34,17 @@ pub fn markdown() -> String {
         }
         text.push('\n');
     }
+    text
+}
+
+/// The table of names in `docs/scenario.md` that are kept for later.
+pub fn reserved_markdown() -> String {
+    let mut text = "| name | will | until then |\n|---|---|---|\n".to_owned();
+    for Reserved { path, value, will, now } in RESERVED {
+        let name = if value.is_empty() { format!("`{path}`") } else { format!("`{path}: {value}`") };
+        append(&mut text, format_args!("| {name} | {will} | {now} |\n"));
+    }
+    text.push('\n');
     text
 }
 

@@ -2,6 +2,7 @@
 
 use std::{cmp::Ordering, fmt};
 
+use serde_json::json;
 use tpsctl_near::is_protected_chain;
 
 use crate::value::{Raw, Refusal, Shown, Value, not_a, quote};
@@ -60,6 +61,11 @@ impl Value for Name {
     fn show(&self) -> Shown {
         Shown::Text(self.0.clone())
     }
+
+    /// A bare number is a name too.
+    fn schema(_bounds: Option<(Self, Self)>) -> serde_json::Value {
+        json!({ "type": ["string", "integer"], "pattern": "^[a-z0-9][a-z0-9-]{0,63}$", "minimum": 0 })
+    }
 }
 
 impl Value for Description {
@@ -75,6 +81,11 @@ impl Value for Description {
 
     fn show(&self) -> Shown {
         Shown::Text(self.0.clone())
+    }
+
+    /// Every bare word is a text here, also one that YAML takes for a number.
+    fn schema(_bounds: Option<(Self, Self)>) -> serde_json::Value {
+        json!({ "type": ["string", "number", "boolean"], "maxLength": 300 })
     }
 }
 
@@ -103,6 +114,12 @@ impl Value for ChainId {
     fn show(&self) -> Shown {
         Shown::Text(self.0.clone())
     }
+
+    fn schema(_bounds: Option<(Self, Self)>) -> serde_json::Value {
+        let net = "[Nn][Ee][Tt]";
+        let protected = format!("(?:^|[._-])(?:[Mm][Aa][Ii][Nn]|[Tt][Ee][Ss][Tt]){net}(?:$|[._-])");
+        json!({ "type": ["string", "number"], "pattern": "^[A-Za-z0-9._-]{1,64}$", "not": { "type": "string", "pattern": protected } })
+    }
 }
 
 impl Value for Fraction {
@@ -122,6 +139,11 @@ impl Value for Fraction {
 
     fn show(&self) -> Shown {
         Shown::Text(format!("{}/{}", self.numerator, self.denominator))
+    }
+
+    /// Only the form: how large a fraction is, no pattern tells.
+    fn schema(_bounds: Option<(Self, Self)>) -> serde_json::Value {
+        json!({ "type": "string", "pattern": "^ *[0-9]{1,10} */ *0*[1-9][0-9]{0,9} *$" })
     }
 
     fn order(&self, other: &Self) -> Option<Ordering> {

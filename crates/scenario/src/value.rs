@@ -7,7 +7,7 @@ use tpsctl_model::{
     plan::{KeyKind, NodeBinary, ProviderKind, Signing},
 };
 
-use crate::suggest::nearest;
+use crate::{schema, suggest::nearest};
 
 /// A scalar as YAML gave it, before any meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +61,9 @@ pub(crate) trait Value: Sized {
     /// The text that reads back as this value.
     fn show(&self) -> Shown;
 
+    /// The JSON Schema of its texts, within `bounds` where there are some.
+    fn schema(bounds: Option<(Self, Self)>) -> serde_json::Value;
+
     /// Compares with a bound; none for values that have no order.
     fn order(&self, _other: &Self) -> Option<Ordering> {
         None
@@ -91,7 +94,7 @@ fn read_unit<T: FromStr<Err = UnitError> + Display + PartialEq>(raw: &Raw) -> Re
 }
 
 macro_rules! units {
-    ($($unit:ty, $form:literal;)*) => {$(
+    ($($unit:ty, $form:literal, $schema:expr;)*) => {$(
         impl Value for $unit {
             const FORM: &'static str = $form;
             fn read(raw: &Raw) -> Result<Self, Refusal> {
@@ -99,6 +102,9 @@ macro_rules! units {
             }
             fn show(&self) -> Shown {
                 Shown::Text(self.to_string())
+            }
+            fn schema(bounds: Option<(Self, Self)>) -> serde_json::Value {
+                $schema(bounds)
             }
             fn order(&self, other: &Self) -> Option<Ordering> {
                 self.partial_cmp(other)
@@ -108,11 +114,36 @@ macro_rules! units {
 }
 
 units! {
-    Millis, "a length of time such as `600ms` or `2.5s`";
-    Tps, "a whole rate such as `1550tps`";
-    Gas, "an amount of gas such as `20Pgas` or `500Tgas`";
-    Bytes, "a size such as `100MB`";
-    Share, "a share from `0%` to `100%`";
+    Millis, "a length of time such as `600ms` or `2.5s`", time_schema;
+    Tps, "a whole rate such as `1550tps`", |bounds| unit_schema(Tps::UNITS, numbers(bounds, |tps: Tps| tps.0));
+    Gas, "an amount of gas such as `20Pgas` or `500Tgas`",
+        |bounds| unit_schema(Gas::UNITS, numbers(bounds, |gas: Gas| gas.0));
+    Bytes, "a size such as `100MB`", |bounds| unit_schema(Bytes::UNITS, numbers(bounds, |bytes: Bytes| bytes.0));
+    Share, "a share from `0%` to `100%`", share_schema;
+}
+
+/// The bounds as numbers; all that fits where there are none.
+fn numbers<T>(bounds: Option<(T, T)>, number: fn(T) -> u64) -> (u64, u64) {
+    bounds.map_or((0, u64::MAX), |(least, most)| (number(least), number(most)))
+}
+
+fn unit_schema(units: &[(&str, u64)], (least, most): (u64, u64)) -> serde_json::Value {
+    let units: Vec<_> = units.iter().map(|(unit, factor)| (*unit, u128::from(*factor))).collect();
+    schema::quantity(&units, least.into(), most.into())
+}
+
+/// Of times alone the bare `0` is read.
+fn time_schema(bounds: Option<(Millis, Millis)>) -> serde_json::Value {
+    let (least, most) = numbers(bounds, |time| time.0);
+    let text = unit_schema(Millis::UNITS, (least, most));
+    if least > 0 { text } else { serde_json::json!({ "anyOf": [text, { "enum": [0, "0"] }] }) }
+}
+
+/// In ten-thousandths of a percent, finer than which no share is read.
+fn share_schema(bounds: Option<(Share, Share)>) -> serde_json::Value {
+    let number = |share: Share| (share.0 * 1e6).round() as u128;
+    let (least, most) = bounds.map_or((0, 1_000_000), |(least, most)| (number(least), number(most)));
+    schema::quantity(&[("%", 10_000)], least, most)
 }
 
 /// Refuses quoted numbers: in YAML they are texts, and a mistyped value is a fault, not a guess.
@@ -139,6 +170,10 @@ macro_rules! whole_numbers {
             fn show(&self) -> Shown {
                 Shown::Number(self.to_string())
             }
+            fn schema(bounds: Option<(Self, Self)>) -> serde_json::Value {
+                let (least, most) = bounds.unwrap_or((Self::MIN, Self::MAX));
+                schema::whole_number(least.into(), most.into())
+            }
             fn order(&self, other: &Self) -> Option<Ordering> {
                 self.partial_cmp(other)
             }
@@ -163,6 +198,11 @@ impl Value for f64 {
         // Debug writes the shortest text that reads back, and keeps `2.0` a number with a point. Bounds keep it from
         // the exponents that it uses for huge numbers.
         Shown::Number(format!("{self:?}"))
+    }
+
+    fn schema(bounds: Option<(Self, Self)>) -> serde_json::Value {
+        let (least, most) = bounds.unwrap_or((0.0, Self::MAX));
+        serde_json::json!({ "type": "number", "minimum": least, "maximum": most })
     }
 
     fn order(&self, other: &Self) -> Option<Ordering> {
@@ -192,6 +232,9 @@ macro_rules! words {
             }
             fn show(&self) -> Shown {
                 show_word(self, &[$(($word, $value)),*])
+            }
+            fn schema(_bounds: Option<(Self, Self)>) -> serde_json::Value {
+                serde_json::json!({ "enum": [$($word),*] })
             }
         }
     )*};
@@ -228,5 +271,9 @@ impl Value for NodeBinary {
             Self::Embedded => "embedded".to_owned(),
             Self::Neard(path) => path.clone(),
         })
+    }
+
+    fn schema(_bounds: Option<(Self, Self)>) -> serde_json::Value {
+        serde_json::json!({ "type": "string", "pattern": "^(?:embedded|[^\\u0000-\\u001f]*/[^\\u0000-\\u001f]*)$" })
     }
 }

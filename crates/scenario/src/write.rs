@@ -100,7 +100,7 @@ impl Serialize for SectionValues<'_> {
     }
 }
 
-fn json(value: &Shown) -> serde_json::Value {
+pub(crate) fn json(value: &Shown) -> serde_json::Value {
     match value {
         // Every number that a key shows is a JSON number.
         Shown::Number(text) => serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into()),

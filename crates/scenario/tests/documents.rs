@@ -33,8 +33,27 @@ fn quickstart_equals_the_defaults_but_for_name_and_description() {
 
 #[test]
 fn the_reference_lists_the_table_of_keys() {
-    let (_, rest) = REFERENCE.split_once("<!-- keys: begin -->\n\n").expect("begin mark");
-    let (tables, _) = rest.split_once("<!-- keys: end -->").expect("end mark");
-    let expected = reference::markdown();
+    assert_marked("keys", &reference::markdown());
+}
+
+#[test]
+fn the_reference_lists_what_is_reserved() {
+    assert_marked("reserved", &reference::reserved_markdown());
+}
+
+/// What stands in docs/scenario.md between the marks called `mark`.
+fn assert_marked(mark: &str, expected: &str) {
+    let (_, rest) = REFERENCE.split_once(&format!("<!-- {mark}: begin -->\n\n")).expect("begin mark");
+    let (tables, _) = rest.split_once(&format!("<!-- {mark}: end -->")).expect("end mark");
     assert_eq!(tables, expected, "between its marks docs/scenario.md should be:\n{expected}");
+}
+
+#[test]
+fn the_schema_in_the_documentation_is_the_one_of_the_keys() {
+    let written = include_str!("../../../docs/scenario.schema.json");
+    assert_eq!(
+        written,
+        tpsctl_scenario::schema_text(),
+        "run `tpsctl scenario schema > docs/scenario.schema.json` from the root of the clone"
+    );
 }

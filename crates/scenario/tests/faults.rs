@@ -14,46 +14,7 @@ fn faults(text: &str, overrides: &[&str]) -> String {
 
 #[test]
 fn all_faults_come_in_one_pass() {
-    let text = "\
-nmae: x
-seed: -1
-provider: locall
-description: [a, b]
-chian:
-  shards: 4
-node:
-  binary: embeded
-  nice: 20
-  nice: 3
-chain:
-  id: MainNet
-  shard: 8
-  shards: four
-  producers_per_shard: 0
-  accounts_per_shard: 99999999999999999999
-  block_time_min: 600
-  block_time_max: 1s
-  block_wait_max: 900ms
-  account_balance: 5 euros
-  chunk_wait_mult: 1/0
-  keys: {a: b}
-  pool_size_limit:
-  rpc_nodes: \"2\"
-load:
-  signing: rfc8032
-  cross_shard: 120%
-  window: 6s
-  amount: 1yocto
-trial: 5
-goal:
-  block_time_ratio_max: .inf
-  unsent_max: 0.00001%
-search.max: 5tps
-search:
-  start: 30000tps
-  resolution: 0.12345678%
-colour: red
-";
+    let text = include_str!("faulty.yaml");
     insta::assert_snapshot!(faults(text, &[]));
 }
 
@@ -74,6 +35,13 @@ fn overrides_are_checked_like_the_file_and_named_as_they_were_written() {
         "node.binary=*anchor",
     ];
     insta::assert_snapshot!(faults(text, &overrides));
+}
+
+#[test]
+fn what_is_still_to_come_says_so_and_what_to_use_today() {
+    let text =
+        "name: x\nlimits: unlimited\nprovider: kubernetes\nagents: {count: 3}\nsearch: {strategy: ladder}\n";
+    insta::assert_snapshot!(faults(text, &["terraform.module=gcp", "faults=[kill]", "provider=simulated"]));
 }
 
 #[test]

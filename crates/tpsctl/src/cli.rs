@@ -97,6 +97,8 @@ pub(crate) enum ScenarioCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print the JSON Schema of scenario files, for editors and other programs.
+    Schema,
     /// Make the network, find its limit, report, tear down.
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),

@@ -42,6 +42,7 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Scenario(ScenarioCommand::Plan { scenario, json }) => {
             commands::scenario::plan(&scenario, json)
         }
+        Command::Scenario(ScenarioCommand::Schema) => commands::scenario::schema(),
         Command::Scenario(ScenarioCommand::Run(args)) => commands::run::run(&runs_dir, color, &args),
         Command::Up(args) => commands::network::up(&runs_dir, color, &args),
         Command::Down(args) => commands::network::down(&runs_dir, &args),

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: a list of steps, cheap ones first, each a command that a person can run alone.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     time::{Duration, Instant},
 };
@@ -63,7 +63,11 @@ const STEPS: &[Step] = &[
         proves: "every program and test builds",
         action: Action::Cargo(&["build", "--release", "--workspace", "--all-targets"]),
     },
-    Step { name: "scenarios", proves: "every scenario file is valid", action: Action::Scenarios },
+    Step {
+        name: "scenarios",
+        proves: "every scenario file is valid, the schema is current",
+        action: Action::Scenarios,
+    },
     Step {
         name: "unit",
         proves: "the tests that take seconds",
@@ -177,7 +181,11 @@ impl Step {
                 }
                 Ok(())
             }
-            Action::Scenarios => validate_scenarios(root),
+            Action::Scenarios => {
+                let tpsctl = built_tpsctl()?;
+                validate_scenarios(root, &tpsctl)?;
+                compare_schema(root, &tpsctl)
+            }
         }
     }
 }
@@ -223,14 +231,29 @@ fn is_installed(probe: &[&str]) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Every file is tried, so that one run tells all that is wrong.
-fn validate_scenarios(root: &Path) -> anyhow::Result<()> {
-    // Beside this very program: the same profile and the same target folder, wherever that is.
+/// Beside this very program: the same profile and the same target folder, wherever that is.
+fn built_tpsctl() -> anyhow::Result<PathBuf> {
     let tpsctl =
         std::env::current_exe().context("cannot tell where this program is")?.with_file_name("tpsctl");
     if !tpsctl.is_file() {
         bail!("{} is not built; run cargo xtask test --only build", tpsctl.display());
     }
+    Ok(tpsctl)
+}
+
+/// The schema in the documentation is the one that the program prints.
+fn compare_schema(root: &Path, tpsctl: &Path) -> anyhow::Result<()> {
+    let printed =
+        Command::new(tpsctl).args(["scenario", "schema"]).output().context("cannot start tpsctl")?;
+    let written = fs_err::read(root.join("docs/scenario.schema.json"))?;
+    if printed.stdout != written {
+        bail!("docs/scenario.schema.json has drifted: tpsctl scenario schema > docs/scenario.schema.json");
+    }
+    Ok(())
+}
+
+/// Every file is tried, so that one run tells all that is wrong.
+fn validate_scenarios(root: &Path, tpsctl: &Path) -> anyhow::Result<()> {
     let mut files = Vec::new();
     for entry in fs_err::read_dir(root.join("scenarios"))? {
         let path = entry?.path();
@@ -244,7 +267,7 @@ fn validate_scenarios(root: &Path) -> anyhow::Result<()> {
     }
     let mut faulty = Vec::new();
     for file in files {
-        let mut command = Command::new(&tpsctl);
+        let mut command = Command::new(tpsctl);
         command.args(["scenario", "validate"]).arg(&file).current_dir(root);
         if let Err(error) = demand_success(&mut command) {
             faulty.push(format!("{error:#}"));

@@ -1,4 +1,4 @@
-//! `tpsctl scenario list | show | validate | plan`.
+//! `tpsctl scenario list | show | validate | schema | plan`.
 
 use anyhow::anyhow;
 use tpsctl_scenario::{Override, Scenario, Source};
@@ -65,6 +65,12 @@ pub(crate) fn validate(scenarios: &[String], set: &[String]) -> Result<u8, Failu
         }
     }
     Ok(code)
+}
+
+/// `scenario schema`.
+pub(crate) fn schema() -> Result<u8, Failure> {
+    output::data(&tpsctl_scenario::schema_text())?;
+    Ok(exit::DONE)
 }
 
 /// `scenario plan`.

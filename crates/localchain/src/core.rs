@@ -16,6 +16,7 @@ mod node;
 mod pool;
 mod prepare;
 mod runtime;
+mod signatures;
 mod state;
 mod transfer;
 mod tree;
@@ -24,7 +25,7 @@ mod view;
 mod witness;
 
 pub use account::{AccessKey, Account};
-pub use admission::{Admitted, VerifiedTransaction, admit};
+pub use admission::{Admitted, Received, VerifiedTransaction, admit};
 pub use assignment::Assignment;
 pub use chain::BlockRef;
 pub use genesis::{Genesis, Limits, Settings, Timing};

@@ -236,7 +236,7 @@ impl Node {
         let chain = Chain::new(genesis, &tracked);
         let head = Arc::clone(chain.head());
         let stats = Stats { shards: vec![ShardStats::default(); ids.len()], ..Stats::default() };
-        let view = Arc::new(Self::make_view(&settings, &chain, &assignment, &pools, false));
+        let view = Arc::new(Self::make_view(&settings, &chain, &assignment, &pools, (false, Arc::default())));
         let mut node = Self {
             doomslug: Doomslug::new(settings.timing, head.height(), head.hash()),
             chunks: ChunkStore::default(),

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use tpsctl_near::{CryptoHash, KeyPair, SignedTransaction};
+use tpsctl_near::{CryptoHash, KeyPair};
 
 use super::{
     Chunk, ChunkBody, ChunkHeader, Genesis, Limits, VerifiedTransaction,
@@ -12,7 +12,7 @@ use super::{
     pool::Candidates,
     runtime::Accounts,
     transfer::InvalidTx,
-    types::{ArcChunk, TxKey, list_bytes, receipts_root},
+    types::{ArcChunk, TxKey, list_of_encoded, receipts_root},
     view::is_valid_base,
     witness::Witness,
 };
@@ -62,11 +62,10 @@ impl Production {
     /// `elapsed` tells the time since the job began.
     pub(crate) fn run(&self, elapsed: &dyn Fn() -> Duration) -> Produced {
         let prepared = self.prepare(elapsed);
-        let transactions: Vec<&SignedTransaction> = prepared.used.iter().map(|own| own.signed()).collect();
         let result = self.entry.result.as_deref();
         let no_receipts = || vec![Vec::new(); self.genesis.layout.len()];
         let body = ChunkBody {
-            transactions: list_bytes(&transactions),
+            transactions: list_of_encoded(prepared.used.iter().map(|own| own.bytes())),
             receipts: result.map_or_else(no_receipts, |result| result.outgoing.clone()),
         };
         let state = &self.entry.state;
@@ -140,8 +139,7 @@ impl Production {
         let signed = transaction.signed();
         // A producer's state is whole; were it not, the transaction could not be charged.
         let missing = |_| InvalidTx::SignerDoesNotExist(signed.transaction.signer_id.clone());
-        let charged =
-            accounts.charge(signed, self.genesis.gas_price, self.prev_height + 1).map_err(missing)?;
-        charged.map(|charge| charge.gas_burnt)
+        let height = self.prev_height + 1;
+        accounts.pay(&signed.transaction, self.genesis.gas_price, height).map_err(missing)?
     }
 }

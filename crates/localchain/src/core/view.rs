@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tpsctl_near::{AccountId, CryptoHash, ShardLayout};
 
-use super::{Block, state::ShardState};
+use super::{Block, signatures::Signatures, state::ShardState};
 
 /// A block with the states after it that the node has.
 #[derive(Debug, Clone)]
@@ -36,6 +36,7 @@ pub struct View {
     pub next_producers: Vec<AccountId>,
     pub(crate) known: Arc<BTreeMap<CryptoHash, u64>>,
     pub(crate) validity_period: u64,
+    pub(crate) signatures: Arc<Signatures>,
 }
 
 impl View {

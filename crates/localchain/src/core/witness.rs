@@ -4,16 +4,16 @@
 use std::{collections::VecDeque, io, sync::Arc};
 
 use borsh::BorshDeserialize;
-use tpsctl_near::{CryptoHash, KeyPair, PublicKey, Signature, SignedTransaction};
+use tpsctl_near::{CryptoHash, KeyPair, PublicKey, Signature};
 
 use super::{
-    admission::are_signed,
     chain::{ChunkResult, ShardEntry},
     runtime::{ApplyInput, apply},
+    signatures::{Claim, Signatures},
     state::ShardState,
     transfer::Receipt,
     tree::Tree,
-    types::{ArcChunk, SignedChunkHeader, append, read_list},
+    types::{ArcChunk, SignedChunkHeader, append, read_transactions},
 };
 
 /// A witness of one chunk. The chunk's producer signs all of it: else anybody could send another one for the same chunk,
@@ -85,6 +85,7 @@ pub(crate) struct Validation {
     pub(crate) witness: Arc<Witness>,
     pub(crate) chunk: ArcChunk,
     pub(crate) basis: Basis,
+    pub(crate) signatures: Arc<Signatures>,
 }
 
 /// Why a chunk is not endorsed.
@@ -116,9 +117,11 @@ impl Validation {
 
     fn check_transactions(&self) -> Result<(), Fault> {
         let bytes = &self.chunk.body().transactions;
-        let transactions: Vec<SignedTransaction> = read_list(bytes).ok_or(Fault::Transaction)?;
-        let all: Vec<&SignedTransaction> = transactions.iter().collect();
-        if are_signed(&all).into_iter().all(|is_signed| is_signed) { Ok(()) } else { Err(Fault::Transaction) }
+        let transactions = read_transactions(bytes).ok_or(Fault::Transaction)?;
+        let claims: Vec<Claim<'_>> =
+            transactions.iter().map(|(own, hash)| Claim::of_transaction(own, *hash)).collect();
+        let is_signed = self.signatures.check(&claims).into_iter().all(|is_signed| is_signed);
+        if is_signed { Ok(()) } else { Err(Fault::Transaction) }
     }
 
     fn check_results(&self, counts: &mut (u64, u64)) -> Result<(), Fault> {

@@ -3,12 +3,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use borsh::BorshDeserialize;
 use tokio::sync::{Semaphore, watch};
 use tpsctl_near::SignedTransaction;
 
 use super::{driver::Inputs, metrics::Metrics, peers::Peers};
-use crate::core::{Admitted, InvalidTx, Message, To, VerifiedTransaction, View, admit};
+use crate::core::{Admitted, InvalidTx, Message, Received, To, VerifiedTransaction, View, admit};
 
 /// Batches checked at once; blocks need the other threads.
 const THREADS: usize = 2;
@@ -59,9 +58,8 @@ impl Admission {
         let view = Arc::clone(&self.view.borrow());
         let Ok(permit) = self.threads.acquire().await else { return };
         let check = move || {
-            let decode = |bytes: &Vec<u8>| SignedTransaction::try_from_slice(bytes).ok();
-            let transactions: Vec<SignedTransaction> = batch.iter().filter_map(decode).collect();
-            admit(transactions, &view)
+            let received = batch.into_iter().filter_map(Received::read).collect();
+            admit(received, &view)
         };
         let Ok(admitted) = tokio::task::spawn_blocking(check).await else { return };
         drop(permit);
@@ -78,7 +76,7 @@ impl Admission {
     /// Checks one transaction: one signature, so no thread is needed.
     pub(super) fn check_one(&self, transaction: SignedTransaction) -> Admitted {
         let view = Arc::clone(&self.view.borrow());
-        admit(vec![transaction], &view).pop().unwrap_or(Err(InvalidTx::Expired))
+        admit(vec![Received::of_signed(transaction)], &view).pop().unwrap_or(Err(InvalidTx::Expired))
     }
 
     fn forward(&self, to: &To, transactions: Vec<Vec<u8>>) {
@@ -97,7 +95,7 @@ impl Admission {
                 own.push(transaction);
             } else if forwarding == Forwarding::Allowed {
                 routes.push(Route::Forwarded);
-                others.entry(shard).or_default().extend(borsh::to_vec(transaction.signed()));
+                others.entry(shard).or_default().push(transaction.bytes().to_vec());
             } else {
                 routes.push(Route::Dropped);
             }

@@ -2,17 +2,18 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use tpsctl_near::{CryptoHash, PublicKey};
+use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
 use super::{Message, Node, Now, To};
 use crate::core::{
-    Approval, Assignment, Block, BlockRef, Job, Settings, View,
+    Approval, Assignment, Block, BlockRef, Job, Settings, SignedChunkHeader, View,
     chain::{Chain, ChunkResult, Entry, HeadChange, ShardEntry, child_header},
     job::Work,
     pool::Pool,
     runtime::{ApplyInput, Outcome},
+    signatures::{Claim, Signatures},
     state::ShardState,
-    types::{ArcBlock, ArcChunk, BlockChunk, TxKey},
+    types::{ArcBlock, ArcChunk, TxKey},
 };
 
 /// Blocks this far above the head are not looked at: pages bring them in their turn.
@@ -139,23 +140,41 @@ impl Node {
         let (epoch_id, next_epoch_id) = self.epoch_of(parent, header.height);
         let expected = crate::core::BlockHeader { epoch_id, next_epoch_id, ..header.clone() };
         ensure(*header == child_header(parent, expected), "its header does not follow from its parent")?;
-        self.check_approvals(block)?;
         for shard in 0..self.tracked.len() {
             self.check_block_chunk(block, parent, shard)?;
         }
-        Ok(())
+        self.check_signatures(block)
     }
 
-    fn check_approvals(&self, block: &Block) -> Result<(), Fault> {
+    /// Checks the approvals and the signatures of new chunks together. Those of chunks that are here were checked.
+    fn check_signatures(&self, block: &Block) -> Result<(), Fault> {
         let header = &block.header;
         let basis = Approval::basis_for(header.height, header.prev_height, header.prev_hash);
         let message = Approval::message(basis, header.height);
         let validators = self.assignment.validators();
-        let is_approved = |index: usize| {
-            let signature = header.approvals[index].as_ref();
-            signature.is_some_and(|own| validators[index].public_key.verify(&message.0, own))
-        };
-        ensure(self.assignment.is_approved(is_approved), "it lacks approvals")
+        let given = header.approvals.iter().enumerate();
+        let given: Vec<(usize, &Signature)> =
+            given.filter_map(|(index, own)| Some((index, own.as_ref()?))).collect();
+        let approvals = given.iter().map(|(index, signature)| Claim {
+            key: &validators[*index].public_key,
+            message,
+            signature,
+        });
+        let mut claims: Vec<Claim<'_>> = approvals.collect();
+        for (shard, chunk) in header.chunks.iter().enumerate().filter(|(shard, _)| header.chunk_mask[*shard])
+        {
+            let SignedChunkHeader { header, signature } = &chunk.signed;
+            let message = header.hash();
+            if !self.chunks.has(&message, signature) {
+                claims.push(Claim { key: self.chunk_key(header.height_created, shard), message, signature });
+            }
+        }
+        let verdicts = self.view.signatures.check(&claims);
+        let (approvals, chunks) = verdicts.split_at(given.len());
+        ensure(chunks.iter().all(|is_signed| *is_signed), "a chunk is not signed by its producer")?;
+        let by = given.iter().zip(approvals).filter(|(_, is_signed)| **is_signed);
+        let by: BTreeSet<usize> = by.map(|((index, _), _)| *index).collect();
+        ensure(self.assignment.is_approved(|index| by.contains(&index)), "it lacks approvals")
     }
 
     fn check_block_chunk(&self, block: &Block, parent: &Block, shard: usize) -> Result<(), Fault> {
@@ -174,14 +193,7 @@ impl Node {
         let bitmap = &block.header.endorsements[shard];
         let by = |index: usize| bitmap.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
         let assigned = self.assignment.chunk_validators(header.height_created, shard);
-        ensure(Assignment::is_endorsed(&assigned, by), "a chunk lacks endorsements")?;
-        self.check_chunk_signature(own, shard)
-    }
-
-    fn check_chunk_signature(&self, chunk: &BlockChunk, shard: usize) -> Result<(), Fault> {
-        let header = &chunk.signed.header;
-        let key = self.chunk_key(header.height_created, shard);
-        ensure(key.verify(&header.hash().0, &chunk.signed.signature), "a chunk is not signed by its producer")
+        ensure(Assignment::is_endorsed(&assigned, by), "a chunk lacks endorsements")
     }
 
     /// Epoch and next epoch of a block at `height` on `parent`. Epochs begin at fixed heights here.
@@ -374,8 +386,8 @@ impl Node {
     }
 
     pub(super) fn renew_view(&mut self) {
-        let is_behind = self.is_behind();
-        let view = Self::make_view(&self.settings, &self.chain, &self.assignment, &self.pools, is_behind);
+        let kept = (self.is_behind(), Arc::clone(&self.view.signatures));
+        let view = Self::make_view(&self.settings, &self.chain, &self.assignment, &self.pools, kept);
         self.view = Arc::new(view);
         self.is_view_new = true;
     }
@@ -388,7 +400,7 @@ impl Node {
         chain: &Chain,
         assignment: &Assignment,
         pools: &std::collections::BTreeMap<usize, Pool>,
-        is_syncing: bool,
+        (is_syncing, signatures): (bool, Arc<Signatures>),
     ) -> View {
         let shards = settings.tracked.len();
         let head = chain.head();
@@ -409,6 +421,7 @@ impl Node {
             next_producers: (0..shards).map(next).collect(),
             known: Arc::clone(chain.known()),
             validity_period: settings.genesis.validity_period,
+            signatures,
         }
     }
 }

@@ -44,6 +44,11 @@ pub(super) struct ChunkStore {
 }
 
 impl ChunkStore {
+    /// Whether this chunk with this signature is kept, and so was checked.
+    pub(super) fn has(&self, chunk: &CryptoHash, signature: &Signature) -> bool {
+        self.chunks.get(chunk).is_some_and(|own| own.signed().signature == *signature)
+    }
+
     pub(super) fn is_own(&self, chunk: &CryptoHash) -> bool {
         self.own.contains_key(chunk)
     }
@@ -173,7 +178,8 @@ impl Node {
             return;
         };
         self.chunks.validated.insert(*hash, height);
-        let validation = Box::new(Validation { witness, chunk, basis });
+        let validation =
+            Box::new(Validation { witness, chunk, basis, signatures: Arc::clone(&self.view.signatures) });
         self.effects.push(Effect::Run(Job(Work::Validate(validation))));
     }
 

@@ -6,7 +6,7 @@ use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
 use super::{Message, Node, Now, To};
 use crate::core::{
-    Approval, Assignment, Block, BlockRef, Job, Settings, SignedChunkHeader, View,
+    Approval, Assignment, Block, BlockRef, Chunk, Job, Settings, SignedChunkHeader, View,
     chain::{Chain, ChunkResult, Entry, HeadChange, ShardEntry, child_header},
     job::Work,
     pool::Pool,
@@ -95,8 +95,10 @@ impl Node {
         };
         for (shard, is_new) in block.header.chunk_mask.iter().enumerate() {
             if *is_new {
-                let chunk_hash = block.header.chunks[shard].signed.header.hash();
-                processing.chunks[shard] = self.chunk(&chunk_hash);
+                let signed = &block.header.chunks[shard].signed;
+                let chunk_hash = signed.header.hash();
+                let empty = || Chunk::empty(signed.clone(), self.tracked.len()).map(Arc::new);
+                processing.chunks[shard] = self.chunk(&chunk_hash).or_else(empty);
                 if processing.chunks[shard].is_none() {
                     processing.missing.insert(chunk_hash);
                 }

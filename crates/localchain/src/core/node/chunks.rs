@@ -9,7 +9,7 @@ use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
 use super::{Effect, Message, Node, Now, To};
 use crate::core::{
-    Assignment, Endorsement, Job, VerifiedTransaction,
+    Assignment, Chunk, Endorsement, Job, VerifiedTransaction,
     job::Work,
     runtime::ApplyInput,
     types::ArcChunk,
@@ -25,7 +25,7 @@ const WITNESSES_MAX: usize = 25;
 const WITNESS_HEIGHTS_AHEAD_MAX: u64 = 10;
 /// Transactions of own chunks are remembered this long, for blocks that leave the chain.
 const OWN_KEPT: u64 = 20;
-/// Endorsements go to the producers of so many heights (stateless_validation/chunk_validator/mod.rs:16).
+/// Endorsements, and chunks without a body, go to the producers of so many heights (stateless_validation/chunk_validator/mod.rs:16).
 const PRODUCERS_AHEAD: u64 = 5;
 
 #[derive(Debug, Default)]
@@ -142,6 +142,9 @@ impl Node {
         if !witness.is_signed(self.chunk_key(height, shard)) {
             return;
         }
+        if let Some(empty) = Chunk::empty(witness.signed.clone(), self.tracked.len()) {
+            self.keep_chunk(&Arc::new(empty));
+        }
         self.chunks.witnesses.insert((height, chunk), witness);
         if self.chunks.witnesses.len() > WITNESSES_MAX {
             self.chunks.witnesses.pop_last();
@@ -220,6 +223,11 @@ impl Node {
         self.endorse(&chunk);
     }
 
+    /// Who may have to put a chunk of this height into a block.
+    pub(super) fn next_producers(&self, height: u64) -> BTreeSet<usize> {
+        (height..height + PRODUCERS_AHEAD).map(|height| self.assignment.block_producer(height)).collect()
+    }
+
     /// Signs an endorsement and sends it to the next block producers.
     pub(super) fn endorse(&mut self, chunk: &ArcChunk) {
         let Some(me) = &self.me else { return };
@@ -231,10 +239,7 @@ impl Node {
             signature: me.key.sign(&Endorsement::message(chunk.hash()).0),
         };
         let index = me.index;
-        let first = endorsement.height_created;
-        let producers: BTreeSet<usize> =
-            (first..first + PRODUCERS_AHEAD).map(|height| self.assignment.block_producer(height)).collect();
-        for producer in producers {
+        for producer in self.next_producers(endorsement.height_created) {
             if producer == index {
                 self.keep_endorsement(&endorsement);
             } else {

@@ -1,4 +1,6 @@
 mod attacks;
+mod counting;
 pub(super) mod fixture;
 mod forks;
 mod network;
+mod tallies;

@@ -6,7 +6,6 @@
 mod admission;
 mod clock;
 mod connection;
-mod contain;
 mod context;
 mod driver;
 mod heard;
@@ -19,7 +18,6 @@ mod network;
 mod outbox;
 mod peers;
 mod rpc;
-mod scrape;
 mod seldom;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
@@ -30,7 +28,7 @@ use tpsctl_near::files::FileError;
 
 use self::{
     admission::Admission, connection::Context, driver::Driver, metrics::Metrics, network::Network,
-    peers::Peers, rpc::Rpc, scrape::Scrape,
+    peers::Peers, rpc::Rpc,
 };
 use crate::core::Node;
 
@@ -111,7 +109,6 @@ pub async fn run(options: RunOptions, cancel: CancellationToken) -> Result<(), N
     let admission =
         Arc::new(Admission::new(view.clone(), inputs.clone(), Arc::clone(&peers), Arc::clone(&metrics)));
     let rpc = Rpc::new(&home, view.clone(), inputs.clone(), Arc::clone(&admission), cancel.clone());
-    let scrape = Arc::new(Scrape::new(metrics, inputs.clone()));
     let context = Context::new(&home, view, inputs, admission, peers);
     tracing::info!(
         chain_id = home.settings.genesis.chain_id,
@@ -126,7 +123,7 @@ pub async fn run(options: RunOptions, cancel: CancellationToken) -> Result<(), N
     let network = Network::new(context, &home);
     tasks.spawn(network.run(network_listener, cancel.clone()));
     if let Some(listener) = rpc_listener {
-        tasks.spawn(http::serve(listener, Arc::new(rpc), scrape, cancel.clone()));
+        tasks.spawn(http::serve(listener, Arc::new(rpc), metrics, cancel.clone()));
     }
     let mut outcome = Ok(());
     while let Some(ended) = tasks.join_next().await {

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use tpsctl_near::{CryptoHash, KeyPair, SignedTransaction};
+use tpsctl_near::{CryptoHash, KeyPair};
 
 use super::{
     Chunk, ChunkBody, ChunkHeader, Genesis, Limits, VerifiedTransaction,
@@ -12,7 +12,7 @@ use super::{
     pool::Candidates,
     runtime::Accounts,
     transfer::InvalidTx,
-    types::{ArcChunk, TxKey, list_bytes, receipts_root},
+    types::{ArcChunk, TxKey, list_of_encoded, receipts_root},
     view::is_valid_base,
     witness::Witness,
 };
@@ -43,8 +43,6 @@ pub(crate) struct Produced {
     pub(crate) used: Vec<Arc<VerifiedTransaction>>,
     pub(crate) rejected: Rejected,
     pub(crate) limited_by: &'static str,
-    /// How long choosing transactions and making the chunk took.
-    pub(crate) time: Duration,
 }
 
 /// Transactions that can never be included and leave the pool, by neard's reasons.
@@ -64,11 +62,10 @@ impl Production {
     /// `elapsed` tells the time since the job began.
     pub(crate) fn run(&self, elapsed: &dyn Fn() -> Duration) -> Produced {
         let prepared = self.prepare(elapsed);
-        let transactions: Vec<&SignedTransaction> = prepared.used.iter().map(|own| own.signed()).collect();
         let result = self.entry.result.as_deref();
         let no_receipts = || vec![Vec::new(); self.genesis.layout.len()];
         let body = ChunkBody {
-            transactions: list_bytes(&transactions),
+            transactions: list_of_encoded(prepared.used.iter().map(|own| own.bytes())),
             receipts: result.map_or_else(no_receipts, |result| result.outgoing.clone()),
         };
         let state = &self.entry.state;
@@ -80,13 +77,12 @@ impl Production {
             prev_gas_used: result.map_or(0, |result| result.gas_used),
             prev_balance_burnt: result.map_or(0, |result| result.balance_burnt),
             delayed_count: state.delayed_count(),
-            delayed_gas: state.delayed_gas(),
+            delayed_gas: state.delayed().iter().map(|own| u128::from(own.gas())).sum(),
             tx_root: body.tx_root(),
             receipts_root: result.map_or_else(|| receipts_root(&body.receipts), |own| own.receipts_root),
             encoded_length: body.encoded_length(),
         };
         let chunk = Chunk::sign(header, body, &self.key);
-        let time = elapsed();
         let witness = Arc::new(Witness::new(chunk.signed().clone(), result, &self.key));
         Produced {
             shard: self.shard,
@@ -95,7 +91,6 @@ impl Production {
             used: prepared.used,
             rejected: prepared.rejected,
             limited_by: prepared.limited_by,
-            time,
         }
     }
 
@@ -144,8 +139,7 @@ impl Production {
         let signed = transaction.signed();
         // A producer's state is whole; were it not, the transaction could not be charged.
         let missing = |_| InvalidTx::SignerDoesNotExist(signed.transaction.signer_id.clone());
-        let charged =
-            accounts.charge(signed, self.genesis.gas_price, self.prev_height + 1).map_err(missing)?;
-        charged.map(|charge| charge.gas_burnt)
+        let height = self.prev_height + 1;
+        accounts.pay(&signed.transaction, self.genesis.gas_price, height).map_err(missing)?
     }
 }

@@ -10,13 +10,14 @@ use std::{
     sync::Arc,
 };
 
-use tpsctl_near::{AccountId, CryptoHash, NONCE_RANGE_PER_HEIGHT, PublicKey, ShardLayout, SignedTransaction};
+use tpsctl_near::{
+    AccountId, CryptoHash, NONCE_RANGE_PER_HEIGHT, PublicKey, ShardLayout, SignedTransaction, Transaction,
+};
 
 use super::{
     account::{AccessKey, Account},
     state::ShardState,
-    stats::{Executed, Queue},
-    transfer::{Charge, InvalidTx, Receipt, ReceiptKind, charge},
+    transfer::{Charge, InvalidTx, Receipt, ReceiptKind, charge, quote},
     tree::{Incomplete, Key, Leaf, key_of},
     types::{ArcChunk, TxKey, list_bytes, read_list, receipts_root},
 };
@@ -67,13 +68,6 @@ pub(crate) struct Outcome {
     pub(crate) keys: Vec<TxKey>,
 }
 
-impl Outcome {
-    pub(crate) fn executed(&self) -> Executed {
-        let queue = Queue::of(&self.post);
-        Executed { transactions: self.transactions, converted: self.converted, queue }
-    }
-}
-
 /// Accounts read from a state, changed in memory.
 pub(crate) struct Accounts<'s> {
     state: &'s ShardState,
@@ -115,6 +109,24 @@ impl<'s> Accounts<'s> {
         let charged = charge(account, &signed.transaction, gas_price, Some(height));
         entry.is_changed |= charged.is_ok();
         Ok(charged)
+    }
+
+    /// Takes from the signer what a transaction costs, as [`Self::charge`] does; says what gas that burns.
+    pub(crate) fn pay(
+        &mut self,
+        transaction: &Transaction,
+        gas_price: u128,
+        height: u64,
+    ) -> Result<Result<u64, InvalidTx>, Incomplete> {
+        let signer = &transaction.signer_id;
+        let Some(account) = &mut self.entry(signer)?.account else {
+            return Ok(Err(InvalidTx::SignerDoesNotExist(signer.clone())));
+        };
+        let quote = quote(account, transaction, gas_price, Some(height));
+        Ok(quote.map(|quote| {
+            quote.pay(account, transaction);
+            quote.gas_burnt
+        }))
     }
 
     /// The state with the changes, and the sorted keys of all that was looked up.

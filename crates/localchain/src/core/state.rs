@@ -18,7 +18,6 @@ pub(crate) type Delayed = Arc<VecDeque<Receipt>>;
 pub struct ShardState {
     tree: Tree,
     delayed: Delayed,
-    delayed_gas: u128,
     root: CryptoHash,
 }
 
@@ -26,8 +25,7 @@ impl ShardState {
     pub(crate) fn new(tree: Tree, delayed: Delayed) -> Self {
         let queue = if delayed.is_empty() { CryptoHash::default() } else { CryptoHash::of_borsh(&*delayed) };
         let root = CryptoHash::of_borsh(&(tree.hash(), queue));
-        let delayed_gas = delayed.iter().map(|receipt| u128::from(receipt.gas())).sum();
-        Self { tree, delayed, delayed_gas, root }
+        Self { tree, delayed, root }
     }
 
     /// Commits to accounts and waiting receipts.
@@ -55,10 +53,5 @@ impl ShardState {
     /// Number of receipts that wait.
     pub fn delayed_count(&self) -> u64 {
         self.delayed.len() as u64
-    }
-
-    /// Gas that they will burn.
-    pub(crate) fn delayed_gas(&self) -> u128 {
-        self.delayed_gas
     }
 }

@@ -1,6 +1,4 @@
 mod attacks;
-mod counting;
 pub(super) mod fixture;
 mod forks;
 mod network;
-mod tallies;

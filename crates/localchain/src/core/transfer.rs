@@ -124,14 +124,30 @@ pub(crate) struct Charge {
     pub(crate) receipt: Receipt,
 }
 
-/// Charges `account` for `transaction`, or says why not and leaves it as it was. `height` is that of the block that
-/// would include it; without one (at admission, as in neard) the nonce has no upper bound.
-pub(crate) fn charge(
-    account: &mut Account,
+/// What a transaction would cost an account that can pay it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quote {
+    /// The index of the key.
+    key: usize,
+    /// What the account keeps.
+    rest: u128,
+    transfers: u32,
+    deposit: u128,
+    /// Price at which the gas of its receipt is bought.
+    price: u128,
+    /// Gas burnt by the conversion.
+    pub(crate) gas_burnt: u64,
+    burnt: u128,
+}
+
+/// What `transaction` would cost `account`, or why it may not be made. `height` is that of the block that would include
+/// it; without one (at admission, as in neard) the nonce has no upper bound.
+pub(crate) fn quote(
+    account: &Account,
     transaction: &Transaction,
     gas_price: u128,
     height: Option<u64>,
-) -> Result<Charge, InvalidTx> {
+) -> Result<Quote, InvalidTx> {
     let Some(key) = account.keys.iter().position(|key| key.public_key == transaction.public_key) else {
         return Err(InvalidTx::AccessKeyNotFound(account.id.clone(), transaction.public_key));
     };
@@ -146,28 +162,49 @@ pub(crate) fn charge(
     }
     let price = gas_price.max(MIN_GAS_PURCHASE_PRICE);
     let transfers = u32::try_from(transaction.actions.len()).map_err(|_| InvalidTx::CostOverflow)?;
-    let gas = gas_of(transfers);
+    let gas_burnt = gas_of(transfers);
     let mut deposit: u128 = 0;
     for Action::Transfer { deposit: part } in &transaction.actions {
         deposit = deposit.checked_add(*part).ok_or(InvalidTx::CostOverflow)?;
     }
-    let burnt = u128::from(gas) * gas_price;
+    let burnt = u128::from(gas_burnt) * gas_price;
     let cost = deposit
         .checked_add(burnt)
-        .and_then(|sum| sum.checked_add(u128::from(gas) * price))
+        .and_then(|sum| sum.checked_add(u128::from(gas_burnt) * price))
         .ok_or(InvalidTx::CostOverflow)?;
     let Some(rest) = account.amount.checked_sub(cost) else {
         let balance = account.amount;
         return Err(InvalidTx::NotEnoughBalance { signer_id: account.id.clone(), balance, cost });
     };
-    account.amount = rest;
-    account.keys[key].nonce = tx_nonce;
-    let receipt = Receipt {
-        signer_id: transaction.signer_id.clone(),
-        nonce: tx_nonce,
-        receiver_id: transaction.receiver_id.clone(),
-        deposit,
-        kind: ReceiptKind::Transfer { transfers, gas_price: price },
-    };
-    Ok(Charge { gas_burnt: gas, burnt, receipt })
+    Ok(Quote { key, rest, transfers, deposit, price, gas_burnt, burnt })
+}
+
+impl Quote {
+    /// Takes the price from the account that was asked about.
+    pub(crate) fn pay(&self, account: &mut Account, transaction: &Transaction) {
+        account.amount = self.rest;
+        account.keys[self.key].nonce = transaction.nonce;
+    }
+
+    fn receipt(&self, transaction: &Transaction) -> Receipt {
+        Receipt {
+            signer_id: transaction.signer_id.clone(),
+            nonce: transaction.nonce,
+            receiver_id: transaction.receiver_id.clone(),
+            deposit: self.deposit,
+            kind: ReceiptKind::Transfer { transfers: self.transfers, gas_price: self.price },
+        }
+    }
+}
+
+/// Charges `account` for `transaction`, or says why not and leaves it as it was.
+pub(crate) fn charge(
+    account: &mut Account,
+    transaction: &Transaction,
+    gas_price: u128,
+    height: Option<u64>,
+) -> Result<Charge, InvalidTx> {
+    let quote = quote(account, transaction, gas_price, height)?;
+    quote.pay(account, transaction);
+    Ok(Charge { gas_burnt: quote.gas_burnt, burnt: quote.burnt, receipt: quote.receipt(transaction) })
 }

@@ -95,6 +95,14 @@ impl Chunk {
         belongs.then(|| Self { hash: signed.header.hash(), signed, body })
     }
 
+    /// The chunk of a header that commits to nothing, whose body nobody needs to send.
+    pub(crate) fn empty(signed: SignedChunkHeader, shards: usize) -> Option<Self> {
+        if signed.header.encoded_length > 0 {
+            return None;
+        }
+        Self::check(signed, ChunkBody { transactions: Vec::new(), receipts: vec![Vec::new(); shards] })
+    }
+
     /// Makes and signs a chunk.
     pub(crate) fn sign(header: ChunkHeader, body: ChunkBody, key: &KeyPair) -> Self {
         let hash = header.hash();
@@ -230,6 +238,41 @@ pub(crate) fn read_list<T: BorshDeserialize>(bytes: &[u8]) -> Option<Vec<T>> {
     if bytes.is_empty() { Some(Vec::new()) } else { Vec::<T>::try_from_slice(bytes).ok() }
 }
 
+/// Bytes of a signature behind what it signs: its kind and itself.
+const SIGNATURE_BYTES: usize = 65;
+
+/// The hash of a signed transaction, from its borsh: of all but the signature.
+pub(crate) fn signed_hash(bytes: &[u8]) -> CryptoHash {
+    CryptoHash::of(&bytes[..bytes.len().saturating_sub(SIGNATURE_BYTES)])
+}
+
+/// [`list_bytes`] of transactions that are encoded already.
+pub(crate) fn list_of_encoded<'t>(transactions: impl ExactSizeIterator<Item = &'t [u8]>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let len = u32::try_from(transactions.len()).unwrap_or(u32::MAX);
+    for bytes in transactions {
+        if out.is_empty() {
+            append(&mut out, &len);
+        }
+        out.extend_from_slice(bytes);
+    }
+    out
+}
+
+/// Reads a list of transactions with their hashes; nothing if it is garbage.
+pub(crate) fn read_transactions(bytes: &[u8]) -> Option<Vec<(SignedTransaction, CryptoHash)>> {
+    let Some((len, mut rest)) = bytes.split_first_chunk::<4>() else {
+        return bytes.is_empty().then(Vec::new);
+    };
+    let mut read = Vec::new();
+    for _ in 0..u32::from_le_bytes(*len) {
+        let before = rest;
+        let signed = SignedTransaction::deserialize(&mut rest).ok()?;
+        read.push((signed, signed_hash(&before[..before.len() - rest.len()])));
+    }
+    rest.is_empty().then_some(read)
+}
+
 /// What an approval stands on (chain/chain/src/doomslug.rs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum ApprovalBasis {
@@ -341,5 +384,46 @@ impl TxKey {
         hash.update(transaction.public_key.0);
         hash.update(transaction.signer_id.as_str());
         Self { group: hash.finalize().into(), nonce: transaction.nonce }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tpsctl_near::{Action, Transaction};
+
+    use super::*;
+
+    fn signed(nonce: u64, actions: usize) -> SignedTransaction {
+        let key = KeyPair::from_seed([nonce as u8; 32]);
+        Transaction {
+            signer_id: "signer".parse().expect("id"),
+            public_key: key.public(),
+            nonce,
+            receiver_id: "receiver".parse().expect("id"),
+            block_hash: CryptoHash::default(),
+            actions: vec![Action::Transfer { deposit: 1 }; actions],
+        }
+        .sign(&key)
+    }
+
+    proptest! {
+        #[test]
+        fn encoded_lists_are_those_of_borsh(all in proptest::collection::vec((0_u64..9, 0_usize..3), 0..6), cut in 0_usize..900) {
+            let all: Vec<SignedTransaction> = all.into_iter().map(|(nonce, actions)| signed(nonce, actions)).collect();
+            let encoded: Vec<Vec<u8>> = all.iter().map(|own| borsh::to_vec(own).expect("memory")).collect();
+            let bytes = list_of_encoded(encoded.iter().map(Vec::as_slice));
+            prop_assert_eq!(&bytes, &list_bytes(&all));
+            let expected: Vec<_> = all.into_iter().map(|own| { let hash = own.hash(); (own, hash) }).collect();
+            prop_assert_eq!(read_transactions(&bytes), Some(expected));
+            let cut = &bytes[..cut.min(bytes.len())];
+            prop_assert_eq!(read_transactions(cut).is_some(), read_list::<SignedTransaction>(cut).is_some());
+        }
+
+        #[test]
+        fn garbage_is_no_list(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let plain = read_list::<SignedTransaction>(&bytes);
+            prop_assert_eq!(read_transactions(&bytes).is_some(), plain.is_some());
+        }
     }
 }

@@ -3,12 +3,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use borsh::BorshDeserialize;
 use tokio::sync::{Semaphore, watch};
 use tpsctl_near::SignedTransaction;
 
 use super::{driver::Inputs, metrics::Metrics, peers::Peers};
-use crate::core::{Admitted, InvalidTx, Message, To, VerifiedTransaction, View, admit};
+use crate::core::{Admitted, InvalidTx, Message, Received, To, VerifiedTransaction, View, admit};
 
 /// Batches checked at once; blocks need the other threads.
 const THREADS: usize = 2;
@@ -54,18 +53,13 @@ impl Admission {
         Self { view, inputs, peers, metrics, threads: Semaphore::new(THREADS) }
     }
 
-    pub(super) fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
     /// Admits a batch of encoded transactions; garbage and what is invalid is dropped in silence, as neard does.
     pub(super) async fn admit_encoded(&self, batch: Vec<Vec<u8>>, forwarding: Forwarding) {
         let view = Arc::clone(&self.view.borrow());
         let Ok(permit) = self.threads.acquire().await else { return };
         let check = move || {
-            let decode = |bytes: &Vec<u8>| SignedTransaction::try_from_slice(bytes).ok();
-            let transactions: Vec<SignedTransaction> = batch.iter().filter_map(decode).collect();
-            admit(transactions, &view)
+            let received = batch.into_iter().filter_map(Received::read).collect();
+            admit(received, &view)
         };
         let Ok(admitted) = tokio::task::spawn_blocking(check).await else { return };
         drop(permit);
@@ -82,7 +76,7 @@ impl Admission {
     /// Checks one transaction: one signature, so no thread is needed.
     pub(super) fn check_one(&self, transaction: SignedTransaction) -> Admitted {
         let view = Arc::clone(&self.view.borrow());
-        admit(vec![transaction], &view).pop().unwrap_or(Err(InvalidTx::Expired))
+        admit(vec![Received::of_signed(transaction)], &view).pop().unwrap_or(Err(InvalidTx::Expired))
     }
 
     fn forward(&self, to: &To, transactions: Vec<Vec<u8>>) {
@@ -99,14 +93,9 @@ impl Admission {
             if view.produces[shard] {
                 routes.push(Route::Pool);
                 own.push(transaction);
-                continue;
-            }
-            if view.head.states[shard].is_some() {
-                self.metrics.not_for_pool(forwarding == Forwarding::Done);
-            }
-            if forwarding == Forwarding::Allowed {
+            } else if forwarding == Forwarding::Allowed {
                 routes.push(Route::Forwarded);
-                others.entry(shard).or_default().extend(borsh::to_vec(transaction.signed()));
+                others.entry(shard).or_default().push(transaction.bytes().to_vec());
             } else {
                 routes.push(Route::Dropped);
             }
@@ -126,6 +115,8 @@ impl Admission {
             self.forward(&to, part);
         }
         if !own.is_empty() {
+            // As in neard this counts what a full pool then drops, too.
+            self.metrics.received_validator.add(own.len().cast_signed() as i64);
             // The core ends only when the node does.
             drop(self.inputs.transactions.send(own).await);
         }

@@ -5,7 +5,7 @@
 //! which nobody here needs. A peer that does is another embedded node; where it proves to be a validator's it is believed
 //! and may send much at once, else it is a stranger as a load client is.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use borsh::BorshDeserialize;
 use tokio::{
@@ -24,7 +24,6 @@ pub(super) use super::context::Context;
 use super::{
     admission::Forwarding,
     clock,
-    contain::contain,
     hello::{Ends, Hello, peers_frame},
     outbox::{Outbox, outbox},
     peers::Peer,
@@ -39,8 +38,12 @@ const STRANGER_FRAME_BYTES_MAX: usize = 1_600_000;
 const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
-/// Transactions admitted together: enough for a batch of signatures, short enough to keep order and memory small.
-const BATCH_MAX: usize = 256;
+/// Transactions admitted together: the more, the less each signature costs.
+const BATCH_MAX: usize = 512;
+/// And their bytes.
+const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A transaction waits at most so long for others to be admitted with: little beside the time of a block.
+const GATHER_TIME: Duration = Duration::from_millis(30);
 
 /// Why a connection ended, where that is not an ordinary end.
 #[derive(Debug, thiserror::Error)]
@@ -55,9 +58,6 @@ pub(super) enum Ended {
     Slow,
     #[error("too many connections")]
     Full(SocketAddr),
-    /// Our own mistake.
-    #[error("a panic: {0}")]
-    Panic(String),
 }
 
 /// A connection whose handshake is done.
@@ -74,6 +74,33 @@ struct Session {
     is_validator: bool,
     /// Its place among the strangers, where it takes one.
     place: Option<OwnedSemaphorePermit>,
+}
+
+/// Transactions that are to be admitted together.
+#[derive(Default)]
+struct Batch {
+    transactions: Vec<Vec<u8>>,
+    bytes: usize,
+    /// When the first one came.
+    began: Option<Instant>,
+}
+
+impl Batch {
+    fn push(&mut self, transaction: Vec<u8>) {
+        self.began.get_or_insert_with(Instant::now);
+        self.bytes += transaction.len();
+        self.transactions.push(transaction);
+    }
+
+    /// When it is to be admitted; never where there is nothing.
+    fn due(&self) -> Option<Instant> {
+        self.began.map(|began| began + GATHER_TIME)
+    }
+
+    fn is_due(&self) -> bool {
+        let is_full = self.transactions.len() >= BATCH_MAX || self.bytes >= BATCH_BYTES_MAX;
+        is_full || self.due().is_some_and(|due| due <= Instant::now())
+    }
 }
 
 /// Both ends, and who dialed.
@@ -185,8 +212,7 @@ async fn serve(
     };
     let ended = tokio::select! {
         () = cancel.cancelled() => Ok(()),
-        // What follows tells the core and the other connections of the end, whatever it was.
-        ended = contain(session.read(reader, decoder)) => ended,
+        ended = session.read(reader, decoder) => ended,
         ended = outgoing.write(writer) => ended.map_err(Ended::Io),
     };
     if let Some(connection) = session.node {
@@ -198,33 +224,52 @@ async fn serve(
 }
 
 impl Session {
-    async fn read(&mut self, mut reader: OwnedReadHalf, mut decoder: FrameDecoder) -> Result<(), Ended> {
+    async fn read(&mut self, reader: OwnedReadHalf, decoder: FrameDecoder) -> Result<(), Ended> {
+        let mut batch = Batch::default();
+        let ended = self.read_frames(reader, decoder, &mut batch).await;
+        // What came before the end counts, whatever the end was.
+        self.admit(&mut batch).await;
+        ended
+    }
+
+    async fn read_frames(
+        &mut self,
+        mut reader: OwnedReadHalf,
+        mut decoder: FrameDecoder,
+        batch: &mut Batch,
+    ) -> Result<(), Ended> {
         let mut buffer = vec![0; READ_BYTES];
-        let mut batch = Vec::new();
         let introduce_by = Instant::now() + self.context.handshake_timeout;
         loop {
             loop {
                 let frame = decoder.next_frame().map_err(|e| Ended::Protocol(e.to_string()))?;
                 let Some(frame) = frame else { break };
                 let was_validator = self.is_validator;
-                let event = self.take(frame, &mut batch)?;
+                let event = self.take(frame, batch)?;
                 if self.is_validator && !was_validator {
                     decoder.set_limit(FRAME_BYTES_MAX);
                 }
-                if batch.len() >= BATCH_MAX {
-                    self.admit(&mut batch).await;
+                if batch.is_due() {
+                    self.admit(batch).await;
                 }
                 if let Some(event) = event {
                     self.hand_over(event).await?;
                 }
             }
-            self.admit(&mut batch).await;
+            if batch.is_due() {
+                self.admit(batch).await;
+            }
+            let must_introduce = self.node.is_none() && self.dialer == self.context.identity.key.public();
+            // Who was dialed is to be a node.
+            let introduce_by = must_introduce.then_some(introduce_by);
             let read = reader.read(&mut buffer);
-            let len = if self.node.is_none() && self.dialer == self.context.identity.key.public() {
-                // Who was dialed is to be a node.
-                tokio::time::timeout_at(introduce_by, read).await.map_err(|_| Ended::Slow)??
-            } else {
-                read.await?
+            let len = match batch.due().into_iter().chain(introduce_by).min() {
+                None => read.await?,
+                Some(deadline) => match tokio::time::timeout_at(deadline, read).await {
+                    Ok(len) => len?,
+                    Err(_) if introduce_by.is_some_and(|by| by <= Instant::now()) => return Err(Ended::Slow),
+                    Err(_) => continue,
+                },
             };
             if len == 0 {
                 return Ok(());
@@ -233,9 +278,10 @@ impl Session {
         }
     }
 
-    async fn admit(&self, batch: &mut Vec<Vec<u8>>) {
-        if !batch.is_empty() {
-            self.context.admission.admit_encoded(std::mem::take(batch), Forwarding::Allowed).await;
+    async fn admit(&self, batch: &mut Batch) {
+        let Batch { transactions, .. } = std::mem::take(batch);
+        if !transactions.is_empty() {
+            self.context.admission.admit_encoded(transactions, Forwarding::Allowed).await;
         }
     }
 
@@ -252,7 +298,7 @@ impl Session {
         self.context.inputs.events.send(event).await.map_err(closed)
     }
 
-    fn take(&mut self, frame: &[u8], batch: &mut Vec<Vec<u8>>) -> Result<Option<Event>, Ended> {
+    fn take(&mut self, frame: &[u8], batch: &mut Batch) -> Result<Option<Event>, Ended> {
         if let Some((number, content)) = field::private_field(frame) {
             return self.take_private(number, content);
         }

@@ -13,7 +13,6 @@ use tpsctl_near::PublicKey;
 use super::{
     NodeError,
     connection::{Context, Ended, accept, dial},
-    contain::contain,
     home::Home,
     seldom::Seldom,
 };
@@ -98,7 +97,7 @@ impl Network {
             Ok((stream, addr)) if self.inbound < self.inbound_max => {
                 tracing::debug!(%addr, "a peer connects");
                 self.inbound += 1;
-                let serve = contain(accept(stream, Arc::clone(&self.context), cancel.clone()));
+                let serve = accept(stream, Arc::clone(&self.context), cancel.clone());
                 self.connections.spawn(async { (None, serve.await) });
             }
             Ok((_dropped, addr)) => self.on_refused(addr),
@@ -121,10 +120,6 @@ impl Network {
     fn on_end(&mut self, dialed: Option<PublicKey>, ended: &Result<(), Ended>) {
         match ended {
             Err(Ended::Full(addr)) => self.on_refused(*addr),
-            Err(error @ Ended::Panic(_)) => {
-                self.context.peers.count_panic();
-                tracing::error!(%error, "a connection ended; the node goes on");
-            }
             Err(error) => {
                 let cause = std::error::Error::source(error).map(tracing::field::display);
                 tracing::debug!(%error, cause, "a connection ended");
@@ -168,7 +163,7 @@ impl Network {
             }
             state.is_running = true;
             state.began = now;
-            let serve = contain(dial(key, addr, Arc::clone(&self.context), cancel.clone()));
+            let serve = dial(key, addr, Arc::clone(&self.context), cancel.clone());
             self.connections.spawn(async move { (Some(key), serve.await) });
         }
     }

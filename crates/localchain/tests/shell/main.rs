@@ -6,4 +6,3 @@ mod conformance;
 mod handshake;
 mod home;
 mod load;
-mod metrics;

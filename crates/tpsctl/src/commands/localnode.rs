@@ -20,7 +20,7 @@ pub(crate) fn run(home: PathBuf) -> Result<u8, Failure> {
     }
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
-    let runtime = super::runtime(2)?;
+    let runtime = super::runtime(1)?;
     let ended = runtime.block_on(async {
         let interrupts = Interrupts::new();
         let cancel: CancellationToken = interrupts.first.clone();

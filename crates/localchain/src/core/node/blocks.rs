@@ -2,18 +2,18 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use tpsctl_near::{CryptoHash, PublicKey};
+use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
 use super::{Message, Node, Now, To};
 use crate::core::{
-    Approval, Assignment, Block, BlockRef, Job, Observation, Settings, View,
+    Approval, Assignment, Block, BlockRef, Chunk, Job, Settings, SignedChunkHeader, View,
     chain::{Chain, ChunkResult, Entry, HeadChange, ShardEntry, child_header},
     job::Work,
     pool::Pool,
     runtime::{ApplyInput, Outcome},
+    signatures::{Claim, Signatures},
     state::ShardState,
-    tally::Tallies,
-    types::{ArcBlock, ArcChunk, BlockChunk, TxKey},
+    types::{ArcBlock, ArcChunk, TxKey},
 };
 
 /// Blocks this far above the head are not looked at: pages bring them in their turn.
@@ -30,8 +30,6 @@ pub(super) struct Processing {
     /// Pool keys of other producers' transactions, by shard.
     included: Vec<(usize, TxKey)>,
     jobs: usize,
-    /// When all of it was there.
-    complete_at: Duration,
 }
 
 /// Why a block is not accepted, in words for the log.
@@ -94,12 +92,13 @@ impl Node {
             shards: vec![None; self.tracked.len()],
             included: Vec::new(),
             jobs: 0,
-            complete_at: now.elapsed,
         };
         for (shard, is_new) in block.header.chunk_mask.iter().enumerate() {
             if *is_new {
-                let chunk_hash = block.header.chunks[shard].signed.header.hash();
-                processing.chunks[shard] = self.chunk(&chunk_hash);
+                let signed = &block.header.chunks[shard].signed;
+                let chunk_hash = signed.header.hash();
+                let empty = || Chunk::empty(signed.clone(), self.tracked.len()).map(Arc::new);
+                processing.chunks[shard] = self.chunk(&chunk_hash).or_else(empty);
                 if processing.chunks[shard].is_none() {
                     processing.missing.insert(chunk_hash);
                 }
@@ -143,23 +142,41 @@ impl Node {
         let (epoch_id, next_epoch_id) = self.epoch_of(parent, header.height);
         let expected = crate::core::BlockHeader { epoch_id, next_epoch_id, ..header.clone() };
         ensure(*header == child_header(parent, expected), "its header does not follow from its parent")?;
-        self.check_approvals(block)?;
         for shard in 0..self.tracked.len() {
             self.check_block_chunk(block, parent, shard)?;
         }
-        Ok(())
+        self.check_signatures(block)
     }
 
-    fn check_approvals(&self, block: &Block) -> Result<(), Fault> {
+    /// Checks the approvals and the signatures of new chunks together. Those of chunks that are here were checked.
+    fn check_signatures(&self, block: &Block) -> Result<(), Fault> {
         let header = &block.header;
         let basis = Approval::basis_for(header.height, header.prev_height, header.prev_hash);
         let message = Approval::message(basis, header.height);
         let validators = self.assignment.validators();
-        let is_approved = |index: usize| {
-            let signature = header.approvals[index].as_ref();
-            signature.is_some_and(|own| validators[index].public_key.verify(&message.0, own))
-        };
-        ensure(self.assignment.is_approved(is_approved), "it lacks approvals")
+        let given = header.approvals.iter().enumerate();
+        let given: Vec<(usize, &Signature)> =
+            given.filter_map(|(index, own)| Some((index, own.as_ref()?))).collect();
+        let approvals = given.iter().map(|(index, signature)| Claim {
+            key: &validators[*index].public_key,
+            message,
+            signature,
+        });
+        let mut claims: Vec<Claim<'_>> = approvals.collect();
+        for (shard, chunk) in header.chunks.iter().enumerate().filter(|(shard, _)| header.chunk_mask[*shard])
+        {
+            let SignedChunkHeader { header, signature } = &chunk.signed;
+            let message = header.hash();
+            if !self.chunks.has(&message, signature) {
+                claims.push(Claim { key: self.chunk_key(header.height_created, shard), message, signature });
+            }
+        }
+        let verdicts = self.view.signatures.check(&claims);
+        let (approvals, chunks) = verdicts.split_at(given.len());
+        ensure(chunks.iter().all(|is_signed| *is_signed), "a chunk is not signed by its producer")?;
+        let by = given.iter().zip(approvals).filter(|(_, is_signed)| **is_signed);
+        let by: BTreeSet<usize> = by.map(|((index, _), _)| *index).collect();
+        ensure(self.assignment.is_approved(|index| by.contains(&index)), "it lacks approvals")
     }
 
     fn check_block_chunk(&self, block: &Block, parent: &Block, shard: usize) -> Result<(), Fault> {
@@ -178,14 +195,7 @@ impl Node {
         let bitmap = &block.header.endorsements[shard];
         let by = |index: usize| bitmap.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
         let assigned = self.assignment.chunk_validators(header.height_created, shard);
-        ensure(Assignment::is_endorsed(&assigned, by), "a chunk lacks endorsements")?;
-        self.check_chunk_signature(own, shard)
-    }
-
-    fn check_chunk_signature(&self, chunk: &BlockChunk, shard: usize) -> Result<(), Fault> {
-        let header = &chunk.signed.header;
-        let key = self.chunk_key(header.height_created, shard);
-        ensure(key.verify(&header.hash().0, &chunk.signed.signature), "a chunk is not signed by its producer")
+        ensure(Assignment::is_endorsed(&assigned, by), "a chunk lacks endorsements")
     }
 
     /// Epoch and next epoch of a block at `height` on `parent`. Epochs begin at fixed heights here.
@@ -238,7 +248,6 @@ impl Node {
     /// Applies the new chunks of tracked shards: a job each.
     fn apply(&mut self, hash: CryptoHash, now: Now) {
         let Some(mut processing) = self.processing.remove(&hash) else { return };
-        processing.complete_at = now.elapsed;
         match self.apply_jobs(&mut processing) {
             Ok(jobs) if jobs.is_empty() => self.accept(processing, now),
             Ok(jobs) => {
@@ -296,7 +305,8 @@ impl Node {
             );
             return;
         };
-        self.stats.executed(shard, &outcome.executed());
+        self.stats.transactions += outcome.transactions;
+        self.stats.converted += outcome.converted;
         self.note_steps(&processing.block, outcome.steps);
         processing.included.extend(outcome.keys.into_iter().map(|key| (shard, key)));
         let result = ChunkResult {
@@ -319,9 +329,7 @@ impl Node {
 
     fn accept(&mut self, processing: Processing, now: Now) {
         let hash = processing.block.hash();
-        let Processing { block, chunks, shards, included, complete_at, .. } = processing;
-        self.count_block(&block);
-        self.observe(Observation::BlockProcessed { time: now.elapsed.saturating_sub(complete_at) });
+        let Processing { block, chunks, shards, included, .. } = processing;
         if let Some(change) = self.chain.insert(Entry { block, chunks, shards }) {
             for (shard, key) in included {
                 if let Some(pool) = self.pools.get_mut(&shard) {
@@ -333,21 +341,17 @@ impl Node {
         self.unblocked.extend(self.orphans.take_children(&hash));
     }
 
-    /// Every accepted block counts once, whether it stays on the chain or not (chain/client/src/client_actor.rs:1569-1586).
-    fn count_block(&mut self, block: &Block) {
-        self.stats.blocks += 1;
-        for (shard, is_new) in block.header.chunk_mask.iter().enumerate() {
-            if *is_new {
-                self.stats.chunks += 1;
-                self.stats.gas_used += block.header.chunks[shard].signed.header.prev_gas_used;
-            } else {
-                self.stats.shards[shard].skipped += 1;
+    fn on_new_head(&mut self, change: &HeadChange, now: Now) {
+        for hash in &change.joined {
+            let Some(entry) = self.chain.get(hash) else { continue };
+            for (shard, is_new) in entry.block.header.chunk_mask.iter().enumerate() {
+                if *is_new {
+                    self.stats.gas_used += entry.block.header.chunks[shard].signed.header.prev_gas_used;
+                } else {
+                    self.stats.shards[shard].skipped += 1;
+                }
             }
         }
-    }
-
-    fn on_new_head(&mut self, change: &HeadChange, now: Now) {
-        self.tally_blocks(change);
         self.settle_pools(change);
         self.chain.prune(&self.settings.limits);
         let head = Arc::clone(self.chain.head());
@@ -384,7 +388,7 @@ impl Node {
     }
 
     pub(super) fn renew_view(&mut self) {
-        let kept = (self.is_behind(), self.tallies.clone());
+        let kept = (self.is_behind(), Arc::clone(&self.view.signatures));
         let view = Self::make_view(&self.settings, &self.chain, &self.assignment, &self.pools, kept);
         self.view = Arc::new(view);
         self.is_view_new = true;
@@ -398,7 +402,7 @@ impl Node {
         chain: &Chain,
         assignment: &Assignment,
         pools: &std::collections::BTreeMap<usize, Pool>,
-        (is_syncing, tallies): (bool, Tallies),
+        (is_syncing, signatures): (bool, Arc<Signatures>),
     ) -> View {
         let shards = settings.tracked.len();
         let head = chain.head();
@@ -419,7 +423,7 @@ impl Node {
             next_producers: (0..shards).map(next).collect(),
             known: Arc::clone(chain.known()),
             validity_period: settings.genesis.validity_period,
-            tallies,
+            signatures,
         }
     }
 }

@@ -9,7 +9,7 @@ use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
 use super::{Effect, Message, Node, Now, To};
 use crate::core::{
-    Assignment, Endorsement, Job, Observation, VerifiedTransaction,
+    Assignment, Chunk, Endorsement, Job, VerifiedTransaction,
     job::Work,
     runtime::ApplyInput,
     types::ArcChunk,
@@ -25,7 +25,7 @@ const WITNESSES_MAX: usize = 25;
 const WITNESS_HEIGHTS_AHEAD_MAX: u64 = 10;
 /// Transactions of own chunks are remembered this long, for blocks that leave the chain.
 const OWN_KEPT: u64 = 20;
-/// Endorsements go to the producers of so many heights (stateless_validation/chunk_validator/mod.rs:16).
+/// Endorsements, and chunks without a body, go to the producers of so many heights (stateless_validation/chunk_validator/mod.rs:16).
 const PRODUCERS_AHEAD: u64 = 5;
 
 #[derive(Debug, Default)]
@@ -44,6 +44,11 @@ pub(super) struct ChunkStore {
 }
 
 impl ChunkStore {
+    /// Whether this chunk with this signature is kept, and so was checked.
+    pub(super) fn has(&self, chunk: &CryptoHash, signature: &Signature) -> bool {
+        self.chunks.get(chunk).is_some_and(|own| own.signed().signature == *signature)
+    }
+
     pub(super) fn is_own(&self, chunk: &CryptoHash) -> bool {
         self.own.contains_key(chunk)
     }
@@ -137,6 +142,9 @@ impl Node {
         if !witness.is_signed(self.chunk_key(height, shard)) {
             return;
         }
+        if let Some(empty) = Chunk::empty(witness.signed.clone(), self.tracked.len()) {
+            self.keep_chunk(&Arc::new(empty));
+        }
         self.chunks.witnesses.insert((height, chunk), witness);
         if self.chunks.witnesses.len() > WITNESSES_MAX {
             self.chunks.witnesses.pop_last();
@@ -173,7 +181,8 @@ impl Node {
             return;
         };
         self.chunks.validated.insert(*hash, height);
-        let validation = Box::new(Validation { shard, witness, chunk, basis });
+        let validation =
+            Box::new(Validation { witness, chunk, basis, signatures: Arc::clone(&self.view.signatures) });
         self.effects.push(Effect::Run(Job(Work::Validate(validation))));
     }
 
@@ -203,15 +212,20 @@ impl Node {
         Some(Basis::Execute { pre_root: last.signed.header.prev_state_root, input })
     }
 
-    pub(super) fn on_validated(&mut self, hash: CryptoHash, shard: usize, verdict: Result<(), Fault>) {
+    pub(super) fn on_validated(&mut self, hash: CryptoHash, verdict: Result<(), Fault>) {
         let Some(chunk) = self.chunks.chunks.get(&hash).cloned() else { return };
         if let Err(fault) = verdict {
-            self.stats.invalid_witness(shard, fault.label());
+            self.stats.invalid_witnesses += 1;
             let (shard_id, height) = (chunk.header().shard_id, chunk.header().height_created);
             tracing::warn!(shard_id, height, %fault, "did not endorse a chunk");
             return;
         }
         self.endorse(&chunk);
+    }
+
+    /// Who may have to put a chunk of this height into a block.
+    pub(super) fn next_producers(&self, height: u64) -> BTreeSet<usize> {
+        (height..height + PRODUCERS_AHEAD).map(|height| self.assignment.block_producer(height)).collect()
     }
 
     /// Signs an endorsement and sends it to the next block producers.
@@ -225,10 +239,7 @@ impl Node {
             signature: me.key.sign(&Endorsement::message(chunk.hash()).0),
         };
         let index = me.index;
-        let first = endorsement.height_created;
-        let producers: BTreeSet<usize> =
-            (first..first + PRODUCERS_AHEAD).map(|height| self.assignment.block_producer(height)).collect();
-        for producer in producers {
+        for producer in self.next_producers(endorsement.height_created) {
             if producer == index {
                 self.keep_endorsement(&endorsement);
             } else {
@@ -258,27 +269,7 @@ impl Node {
     fn keep_endorsement(&mut self, endorsement: &Endorsement) {
         let new = || (endorsement.height_created, BTreeMap::new());
         let (_, all) = self.chunks.endorsements.entry(endorsement.chunk_hash).or_insert_with(new);
-        let is_new = all.insert(endorsement.validator as usize, endorsement.signature).is_none();
-        if let Some(shard) = self.settings.genesis.layout.index_of_id(endorsement.shard_id) {
-            self.stats.shards[shard].endorsements += u64::from(is_new);
-        }
-    }
-
-    /// Notes how much of what it needs the shard's chunk on the head has, if there is one, when a block is made
-    /// (chain/client/src/chunk_inclusion_tracker.rs).
-    pub(super) fn observe_endorsements(&mut self, shard: usize) {
-        let head = self.chain.head();
-        let (parent, height) = (head.hash(), head.height() + 1);
-        let Some(chunk) = self.chunks.by_parent.get(&(parent, shard)).copied() else { return };
-        let assigned = self.chunk_validators(height, shard);
-        let given = self.chunks.endorsements.get(&chunk).map(|(_, given)| given);
-        let has = |index: &usize| given.is_some_and(|given| given.contains_key(index));
-        let total: u128 = assigned.values().sum();
-        let endorsed = assigned.iter().filter(|(index, _)| has(index)).map(|(_, stake)| stake).sum();
-        let missing = assigned.keys().filter(|index| !has(index)).count() as u64;
-        if total > 0 {
-            self.observe(Observation::Endorsed { shard, endorsed, total, missing });
-        }
+        all.insert(endorsement.validator as usize, endorsement.signature);
     }
 
     /// Whether the shard's chunk on the head may go into a block.

@@ -1,6 +1,6 @@
 //! What this node makes: approvals, blocks, chunks.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Effect, Me, Message, Node, Now, Observation, To, chunks::Readiness};
 use crate::core::{
@@ -8,6 +8,7 @@ use crate::core::{
     chain::child_header,
     job::Work,
     prepare::{Produced, Production},
+    types::ArcChunk,
 };
 
 /// Candidates offered to a preparation, as a multiple of the bytes that a chunk takes: some may be rejected.
@@ -52,11 +53,12 @@ impl Node {
     fn approved_target(&self) -> Option<u64> {
         let me = self.me.as_ref()?.index;
         self.doomslug.targets().find(|target| {
-            let has =
-                |index: usize| self.doomslug.approvals(*target).any(|own| own.validator as usize == index);
-            *target > self.largest_made
-                && self.assignment.block_producer(*target) == me
-                && self.assignment.is_approved(has)
+            if *target <= self.largest_made || self.assignment.block_producer(*target) != me {
+                return false;
+            }
+            let by: BTreeSet<usize> =
+                self.doomslug.approvals(*target).map(|own| own.validator as usize).collect();
+            self.assignment.is_approved(|index| by.contains(&index))
         })
     }
 
@@ -77,9 +79,6 @@ impl Node {
     }
 
     fn make_block(&mut self, height: u64, chunks: Vec<Readiness>, now: Now) {
-        for shard in 0..chunks.len() {
-            self.observe_endorsements(shard);
-        }
         let Some(Me { account, key, .. }) = &self.me else { return };
         let parent = Arc::clone(self.chain.head());
         let mut header = BlockHeader {
@@ -150,9 +149,24 @@ impl Node {
         }
     }
 
+    /// Sends a chunk to every node; one without a body only to the next block producers, since all others can make it of
+    /// the header in the block or the witness. Else every idle shard would send to every node at every block.
+    fn send_chunk(&mut self, chunk: &ArcChunk) {
+        if chunk.header().encoded_length > 0 {
+            self.send(To::All, Message::Chunk(Arc::clone(chunk)));
+            return;
+        }
+        let me = self.me.as_ref().map(|me| me.index);
+        for producer in self.next_producers(chunk.header().height_created) {
+            if Some(producer) != me {
+                let account = self.assignment.validators()[producer].account_id.clone();
+                self.send(To::Validator(account), Message::Chunk(Arc::clone(chunk)));
+            }
+        }
+    }
+
     pub(super) fn on_produced(&mut self, produced: Produced, now: Now) {
-        let Produced { shard, chunk, witness, used, rejected, limited_by, time } = produced;
-        self.observe(Observation::ChunkProduced { shard, time, witness_bytes: witness.bytes() });
+        let Produced { shard, chunk, witness, used, rejected, limited_by } = produced;
         let Some(pool) = self.pools.get_mut(&shard) else { return };
         if let Some(last) = used.last() {
             pool.advance(last.key().group);
@@ -165,9 +179,8 @@ impl Node {
             ("invalid_block_hash", rejected.invalid_block_hash.len()),
         ];
         for (reason, rejected) in counts.into_iter().chain([("congestion", 0)]) {
-            self.observe(Observation::Rejected { shard, reason, count: rejected as u64 });
+            self.observations.push(Observation { shard, reason, rejected: rejected as u64 });
         }
-        self.stats.chunks_made += 1;
         let stats = &mut self.stats.shards[shard];
         stats.chunk_transactions += used.len() as u64;
         *stats.limited_by.entry(limited_by).or_default() += 1;
@@ -184,7 +197,7 @@ impl Node {
             let account = self.assignment.validators()[*validator].account_id.clone();
             self.send(To::Validator(account), Message::Witness(Arc::clone(&witness)));
         }
-        self.send(To::All, Message::Chunk(Arc::clone(&chunk)));
+        self.send_chunk(&chunk);
         if me.is_some_and(|me| validators.contains_key(&me)) {
             self.endorse(&chunk);
         }

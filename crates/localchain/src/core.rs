@@ -28,7 +28,7 @@ pub use account::{AccessKey, Account};
 pub use admission::{Admitted, Received, VerifiedTransaction, admit};
 pub use assignment::Assignment;
 pub use chain::BlockRef;
-pub use genesis::{Genesis, Limits, Settings, Timing};
+pub use genesis::{Genesis, Limits, Settings, Timing, Tuning};
 pub use job::{Job, JobResult};
 pub use message::{Message, MessageError};
 pub use node::{Effect, Event, Node, Observation, ShardStats, Stats, To, Watched};

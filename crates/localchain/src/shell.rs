@@ -1,7 +1,7 @@
 //! The process around the core: files, sockets, HTTP, threads, time.
 //!
-//! Tasks, all owned by [`run`] and joined before it returns: the driver (owns the core), the network (listener, dialer
-//! and every connection), the HTTP server. Cancelling the token ends them.
+//! Tasks, all owned by [`run_reloadable`] and joined before it returns: the driver (owns the core), the network (listener,
+//! dialer and every connection), the HTTP server, the reloader of config.json. Cancelling the token ends them.
 
 mod admission;
 mod clock;
@@ -17,18 +17,23 @@ mod metrics;
 mod network;
 mod outbox;
 mod peers;
+mod reload;
 mod rpc;
 mod seldom;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
-use tokio::{net::TcpListener, sync::watch, task::JoinSet};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 use tpsctl_near::files::FileError;
 
 use self::{
     admission::Admission, connection::Context, driver::Driver, metrics::Metrics, network::Network,
-    peers::Peers, rpc::Rpc,
+    peers::Peers, reload::Reloader, rpc::Rpc,
 };
 use crate::core::Node;
 
@@ -58,6 +63,14 @@ pub enum NodeError {
     #[error("start a chain from `{path}`: {fault}")]
     Genesis {
         /// The genesis file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
+    /// The configuration cannot be followed.
+    #[error("follow `{path}`: {fault}")]
+    Config {
+        /// The configuration file.
         path: PathBuf,
         /// What is wrong with it.
         fault: &'static str,
@@ -95,7 +108,30 @@ async fn listen(addr: SocketAddr, what: &'static str) -> Result<TcpListener, Nod
 
 /// Runs a node until `cancel` or a fault that it cannot survive.
 pub async fn run(options: RunOptions, cancel: CancellationToken) -> Result<(), NodeError> {
-    let home = home::Home::read(&options.home)?;
+    let (_, nobody_asks) = mpsc::channel(1);
+    run_reloadable(options, nobody_asks, cancel).await
+}
+
+/// The home, read on a thread of its own: a large genesis takes seconds, in which `cancel` is heard. None where it was.
+async fn read_home(path: PathBuf, cancel: &CancellationToken) -> Result<Option<home::Home>, NodeError> {
+    tracing::info!(home = %path.display(), "reading the home directory");
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Ok(None),
+        read = tokio::task::spawn_blocking(move || home::Home::read(&path)) => {
+            read.map_err(NodeError::Task)?.map(Some)
+        }
+    }
+}
+
+/// As [`run`]. Whenever something comes through `reloads`, config.json is read again, and what neard takes over while it
+/// runs is taken over: the delays of block production and the time limit on choosing a chunk's transactions.
+pub async fn run_reloadable(
+    options: RunOptions,
+    reloads: mpsc::Receiver<()>,
+    cancel: CancellationToken,
+) -> Result<(), NodeError> {
+    let Some(home) = read_home(options.home.clone(), &cancel).await? else { return Ok(()) };
     let network_listener = listen(home.network_addr, "peers").await?;
     let rpc_listener = match home.rpc_addr {
         Some(addr) => Some(listen(addr, "JSON-RPC").await?),
@@ -109,6 +145,7 @@ pub async fn run(options: RunOptions, cancel: CancellationToken) -> Result<(), N
     let admission =
         Arc::new(Admission::new(view.clone(), inputs.clone(), Arc::clone(&peers), Arc::clone(&metrics)));
     let rpc = Rpc::new(&home, view.clone(), inputs.clone(), Arc::clone(&admission), cancel.clone());
+    let reloader = Reloader::new(&options.home, &home.config, inputs.events.clone(), Arc::clone(&metrics));
     let context = Context::new(&home, view, inputs, admission, peers);
     tracing::info!(
         chain_id = home.settings.genesis.chain_id,
@@ -120,6 +157,7 @@ pub async fn run(options: RunOptions, cancel: CancellationToken) -> Result<(), N
     // A child token: a fault of one task ends the others without ending whoever called.
     let cancel = cancel.child_token();
     tasks.spawn(driver.run(cancel.clone()));
+    tasks.spawn(reloader.run(reloads, cancel.clone()));
     let network = Network::new(context, &home);
     tasks.spawn(network.run(network_listener, cancel.clone()));
     if let Some(listener) = rpc_listener {

@@ -1,6 +1,10 @@
-//! Ctrl-C: the first asks, the second stops waiting. SIGTERM, SIGQUIT and a terminal that goes away (SIGHUP) ask too.
+//! Ctrl-C: the first asks, the second stops waiting. SIGTERM, SIGQUIT and a terminal that goes away (SIGHUP) ask too; a
+//! node takes SIGHUP for the wish that it read its configuration again, as neard does.
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+};
 use tokio_util::sync::CancellationToken;
 
 /// What the user asked for.
@@ -34,5 +38,75 @@ impl Interrupts {
             token.cancel();
         }
         Ok(())
+    }
+}
+
+/// The signals of a node, heard from the moment that this is made.
+#[derive(Debug)]
+pub(crate) struct NodeSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    quit: Signal,
+    hangup: Signal,
+}
+
+impl NodeSignals {
+    /// Hears signals from now on. Must be called within a runtime.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            quit: signal(SignalKind::quit())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Cancels `first` on the first signal to end and returns on the second; each SIGHUP goes to `reload`.
+    pub(crate) async fn listen(mut self, first: CancellationToken, reload: mpsc::Sender<()>) {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+                _ = self.quit.recv() => {}
+                _ = self.hangup.recv() => {
+                    // Where one waits already, it will read what is newest.
+                    reload.try_send(()).ok();
+                    continue;
+                }
+            }
+            if first.is_cancelled() {
+                return;
+            }
+            first.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Signal as Number, getpid, kill_process};
+
+    use super::*;
+
+    fn raise(signal: Number) {
+        kill_process(getpid(), signal).expect("our own process");
+    }
+
+    #[tokio::test]
+    async fn a_node_reloads_on_hangup_ends_on_the_first_and_at_once_on_the_second_signal() {
+        let signals = NodeSignals::new().expect("signals");
+        let first = CancellationToken::new();
+        let (reload, mut reloads) = mpsc::channel(1);
+        let listening = tokio::spawn(signals.listen(first.clone(), reload));
+        raise(Number::HUP);
+        assert_eq!(reloads.recv().await, Some(()));
+        assert!(!first.is_cancelled(), "SIGHUP does not end it");
+        raise(Number::TERM);
+        first.cancelled().await;
+        assert!(!listening.is_finished(), "it may take its time");
+        raise(Number::HUP);
+        assert_eq!(reloads.recv().await, Some(()));
+        raise(Number::INT);
+        listening.await.expect("it ended");
     }
 }

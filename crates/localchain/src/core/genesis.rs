@@ -155,7 +155,7 @@ impl Genesis {
 }
 
 /// Delays of block production (chain/chain/src/doomslug.rs; names of config.json).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// An approval of the next height is sent this long after a block was accepted.
     pub min_block_production_delay: Duration,
@@ -215,6 +215,15 @@ impl Limits {
             kept_bytes: 256 * 1024 * 1024,
         }
     }
+}
+
+/// What may change while a node runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// Delays.
+    pub timing: Timing,
+    /// Time to add transactions to a chunk; none for no limit.
+    pub prepare_time: Option<Duration>,
 }
 
 /// All that one node is told before it starts.

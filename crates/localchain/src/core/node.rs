@@ -16,7 +16,7 @@ use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey};
 
 use self::{blocks::Processing, chunks::ChunkStore, orphans::Orphans, sync::Sync};
 use super::{
-    Assignment, Block, BlockRef, Job, JobResult, Message, Now, Settings, VerifiedTransaction, View,
+    Assignment, Block, BlockRef, Job, JobResult, Message, Now, Settings, Tuning, VerifiedTransaction, View,
     chain::Chain,
     doomslug::Doomslug,
     job::Finished,
@@ -59,6 +59,8 @@ pub enum Event {
     },
     /// A job is done.
     Job(JobResult),
+    /// Delays and time limits change.
+    Tune(Tuning),
     /// Somebody wants to know what becomes of a transaction; see [`Node::watched`].
     Watch {
         /// Its signer.
@@ -276,6 +278,11 @@ impl Node {
             }
             Event::PeerDown { peer, connection } => self.peer_down(&peer, connection),
             Event::Job(JobResult(finished)) => self.on_finished(finished, now),
+            Event::Tune(Tuning { timing, prepare_time }) => {
+                self.settings.timing = timing;
+                self.settings.limits.prepare_time = prepare_time;
+                self.doomslug.retime(timing);
+            }
             Event::Watch { signer, nonce } => self.watch((signer, nonce), now),
         }
         while let Some(block) = self.unblocked.pop_front() {

@@ -19,11 +19,13 @@ use tpsctl_near::{
 };
 
 use super::NodeError;
-use crate::core::{Genesis, Limits, Settings, Timing, Validator};
+use crate::core::{Genesis, Limits, Settings, Timing, Tuning, Validator};
 
 const CONFIG: &str = "config.json";
 const EPOCH_CONFIGS: &str = "epoch_configs";
 
+/// Longest delay or timeout of a configuration.
+const WAIT_MAX: Duration = Duration::from_hours(24);
 /// Highest height that a chain may begin at.
 const HEIGHT_MAX: u64 = 1 << 63;
 /// Highest gas price, yocto: any 64 bits of gas at it fit a balance.
@@ -34,6 +36,7 @@ const MANDATES_MAX: u64 = 10_000;
 /// All that the home directory says.
 #[derive(Debug)]
 pub(super) struct Home {
+    pub(super) config: NodeConfigFile,
     pub(super) settings: Settings,
     pub(super) node_key: KeyPair,
     pub(super) rpc_addr: Option<SocketAddr>,
@@ -50,9 +53,46 @@ fn read_file<T: serde::de::DeserializeOwned>(path: &Path, what: &'static str) ->
     from_text(what, &text).map_err(|source| NodeError::Parse { path: path.to_owned(), source })
 }
 
+/// config.json of a home.
+pub(super) fn read_config(home: &Path) -> Result<NodeConfigFile, NodeError> {
+    read_file(&home.join(CONFIG), CONFIG)
+}
+
+/// The delays and time limits of config.json; what is wrong with them where they cannot be followed (neard refuses the
+/// same orders, nearcore/src/config_validate.rs). The longest wait keeps all sums of times within their types.
+pub(super) fn tuning_of(config: &NodeConfigFile) -> Result<Tuning, &'static str> {
+    let own = &config.consensus;
+    let waits = [own.max_block_wait_delay, own.chunk_request_retry_period, config.network.handshake_timeout];
+    let faults = [
+        (own.max_block_production_delay.is_zero(), "consensus.max_block_production_delay is 0"),
+        (
+            own.min_block_production_delay > own.max_block_production_delay,
+            "consensus.min_block_production_delay is above consensus.max_block_production_delay",
+        ),
+        (
+            own.max_block_production_delay > own.max_block_wait_delay,
+            "consensus.max_block_production_delay is above consensus.max_block_wait_delay",
+        ),
+        (waits.into_iter().any(|wait| wait > WAIT_MAX), "a delay or timeout is longer than a day"),
+    ];
+    if let Some((_, fault)) = faults.into_iter().find(|(is_fault, _)| *is_fault) {
+        return Err(fault);
+    }
+    let timing = Timing {
+        min_block_production_delay: own.min_block_production_delay,
+        max_block_production_delay: own.max_block_production_delay,
+        max_block_wait_delay: own.max_block_wait_delay,
+        chunk_wait_mult: (own.chunk_wait_mult.numerator(), own.chunk_wait_mult.denominator()),
+        retry_period: own.chunk_request_retry_period,
+    };
+    Ok(Tuning { timing, prepare_time: config.produce_chunk_add_transactions_time_limit })
+}
+
 impl Home {
     pub(super) fn read(home: &Path) -> Result<Self, NodeError> {
-        let config: NodeConfigFile = read_file(&home.join(CONFIG), "config.json")?;
+        let config = read_config(home)?;
+        let tuning =
+            tuning_of(&config).map_err(|fault| NodeError::Config { path: home.join(CONFIG), fault })?;
         let node_key: KeyFile = read_file(&home.join(&config.node_key_file), "node_key.json")?;
         let validator_path = home.join(&config.validator_key_file);
         let validator = if validator_path.exists() {
@@ -62,30 +102,23 @@ impl Home {
         };
         let genesis = Arc::new(read_chain(home, &config)?);
         let tracked = tracked_shards(&config.tracked_shards_config, &genesis.layout);
-        let consensus = &config.consensus;
-        let timing = Timing {
-            min_block_production_delay: consensus.min_block_production_delay,
-            max_block_production_delay: consensus.max_block_production_delay,
-            max_block_wait_delay: consensus.max_block_wait_delay,
-            chunk_wait_mult: (consensus.chunk_wait_mult.numerator(), consensus.chunk_wait_mult.denominator()),
-            retry_period: consensus.chunk_request_retry_period,
-        };
         let limits = Limits {
             pool_bytes: config.transaction_pool_size_limit,
-            prepare_time: config.produce_chunk_add_transactions_time_limit,
+            prepare_time: tuning.prepare_time,
             ..Limits::of_chain(&genesis)
         };
         let validator = validator.and_then(|file| Some((file.account_id?, file.key)));
         let own_addr = config.network.public_addrs.iter().find(|own| own.id == node_key.key.public());
         Ok(Self {
-            settings: Settings { genesis, timing, limits, validator, tracked },
+            settings: Settings { genesis, timing: tuning.timing, limits, validator, tracked },
             node_key: node_key.key,
-            rpc_addr: config.rpc.map(|rpc| rpc.addr),
+            rpc_addr: config.rpc.as_ref().map(|rpc| rpc.addr),
             network_addr: config.network.addr,
             public_addr: own_addr.map_or(config.network.addr, |own| own.addr),
-            boot_nodes: config.network.boot_nodes,
+            boot_nodes: config.network.boot_nodes.clone(),
             peers_max: config.network.max_num_peers as usize,
             handshake_timeout: config.network.handshake_timeout,
+            config,
         })
     }
 }

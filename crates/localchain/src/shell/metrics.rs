@@ -7,6 +7,7 @@ use prometheus::{
     TextEncoder,
 };
 
+use super::reload::ConfigMetrics;
 use crate::core::{Genesis, Observation, Stats};
 
 /// Buckets of neard's histogram of rejected transactions.
@@ -29,13 +30,14 @@ pub(super) struct Metrics {
     pub(super) received_validator: IntGauge,
     pub(super) peer_connections: IntGauge,
     pub(super) messages: IntCounterVec,
+    pub(super) config: ConfigMetrics,
     shards: PerShard,
     /// What the counters stand at: the core counts, this follows.
     last: Mutex<Stats>,
 }
 
 /// Registers a metric. Names are constants that were tested together, so this cannot fail.
-fn add<T: prometheus::core::Collector + Clone + 'static>(
+pub(super) fn add<T: prometheus::core::Collector + Clone + 'static>(
     registry: &Registry,
     made: prometheus::Result<T>,
 ) -> T {
@@ -167,6 +169,7 @@ impl Metrics {
                 "Number of messages received from peers by message types",
                 &["type"],
             ),
+            config: ConfigMetrics::new(&make.0),
             shards: PerShard::new(&make),
             last: Mutex::new(Stats::default()),
             registry: make.0,

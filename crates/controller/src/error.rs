@@ -90,6 +90,12 @@ pub enum ControllerError {
         /// Why.
         source: tpsctl_genesis::GenesisError,
     },
+    /// The index of genesis could not be made.
+    #[error("index genesis for the embedded nodes")]
+    IndexGenesis {
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The network could not be made, kept or ended.
     #[error("make or keep the network")]
     Provider {
@@ -194,6 +200,7 @@ impl ControllerError {
             | Self::RunDirectory { .. }
             | Self::NotARun { .. }
             | Self::Plan { .. }
+            | Self::IndexGenesis { .. }
             | Self::Keys { .. }
             | Self::NotUp { .. }
             | Self::NoResult { .. }

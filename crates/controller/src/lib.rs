@@ -22,7 +22,7 @@ mod watch;
 
 pub use error::{Category, ControllerError};
 pub use host::local_capabilities;
-pub use prepare::RunRequest;
+pub use prepare::{IndexGenesis, RunRequest};
 pub use rebuild::rebuild;
 pub use run::{FinishedRun, run, write_report};
 pub use rundir::RunDir;

@@ -8,7 +8,7 @@ use std::{
 
 use tpsctl_model::{
     event::{RunEvent, Stage},
-    plan::{KeyKind, RunPlan},
+    plan::{KeyKind, NodeBinary, RunPlan},
     result::Fingerprints,
 };
 use tpsctl_plan::Severity;
@@ -30,7 +30,12 @@ pub struct RunRequest {
     pub runs_dir: PathBuf,
     /// This very program, which is also the embedded node.
     pub program: PathBuf,
+    /// How the embedded node indexes a genesis.json, so that each of many nodes reads its own part only.
+    pub index_genesis: IndexGenesis,
 }
+
+/// Writes an index beside a genesis.json.
+pub type IndexGenesis = fn(&Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Everything that is decided and written before the first process starts.
 #[derive(Debug)]
@@ -68,7 +73,7 @@ pub(crate) async fn prepare(request: &RunRequest, events: &mut Events) -> Result
 
     events.tell(RunEvent::StageStarted { stage: Stage::Genesis }).await;
     let plan = Arc::new(plan);
-    let (keyring, fingerprints, genesis_json) = genesis_apart(&plan, &dir).await?;
+    let (keyring, fingerprints, genesis_json) = genesis_apart(&plan, &dir, request.index_genesis).await?;
     RunDir::write_json(&dir.path(FINGERPRINTS_FILE), &fingerprints)?;
     let accounts: usize = keyring.shards().iter().map(tpsctl_workload::ShardKeys::len).sum();
     let summary = format!("{accounts} accounts, sha256 {}", &fingerprints.genesis[..16]);
@@ -93,9 +98,17 @@ fn plan_summary(plan: &RunPlan) -> String {
 async fn genesis_apart(
     plan: &Arc<RunPlan>,
     dir: &RunDir,
+    index_genesis: IndexGenesis,
 ) -> Result<(Keyring, Fingerprints, PathBuf), ControllerError> {
     let (plan, dir) = (Arc::clone(plan), dir.clone());
-    let made = tokio::task::spawn_blocking(move || genesis(&plan, &dir)).await;
+    let made = tokio::task::spawn_blocking(move || {
+        let made = genesis(&plan, &dir)?;
+        if plan.node.binary == NodeBinary::Embedded {
+            index_genesis(&made.2).map_err(|source| ControllerError::IndexGenesis { source })?;
+        }
+        Ok(made)
+    })
+    .await;
     made.map_err(|source| ControllerError::Task { part: "genesis", source })?
 }
 

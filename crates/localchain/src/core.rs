@@ -31,7 +31,7 @@ pub use chain::BlockRef;
 pub use genesis::{Genesis, Limits, Settings, Timing, Tuning};
 pub use job::{Job, JobResult};
 pub use message::{Message, MessageError};
-pub use node::{Effect, Event, Node, Observation, ShardStats, Stats, To, Watched};
+pub use node::{Effect, Event, Node, Observation, ShardStats, Stats, To, Watched, kept_shards};
 pub use pool::Insertion;
 pub use state::ShardState;
 pub use transfer::InvalidTx;

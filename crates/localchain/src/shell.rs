@@ -12,6 +12,7 @@ mod heard;
 mod hello;
 mod home;
 mod http;
+mod index;
 mod json;
 mod metrics;
 mod network;
@@ -31,6 +32,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tpsctl_near::files::FileError;
 
+pub use self::index::{IndexError, index_genesis};
 use self::{
     admission::Admission, connection::Context, driver::Driver, metrics::Metrics, network::Network,
     peers::Peers, reload::Reloader, rpc::Rpc,
@@ -74,6 +76,15 @@ pub enum NodeError {
         path: PathBuf,
         /// What is wrong with it.
         fault: &'static str,
+    },
+    /// The index of a genesis does not hold or cannot be made.
+    #[error("use or make `{path}`")]
+    Index {
+        /// The index.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: IndexError,
     },
     /// An address is taken or not ours.
     #[error("listen on {addr} for {what}")]

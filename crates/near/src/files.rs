@@ -7,6 +7,7 @@
 mod comments;
 mod epoch;
 mod genesis;
+mod genesis_lines;
 mod key;
 mod node;
 mod number;
@@ -19,6 +20,7 @@ use serde::de::DeserializeOwned;
 pub use comments::StripComments;
 pub use epoch::EpochConfigFile;
 pub use genesis::{GenesisConfigFile, GenesisFile, ValidatorFile, read_genesis, write_genesis};
+pub use genesis_lines::{GENESIS_TAIL_BYTES, read_genesis_head, read_record_lines};
 pub use key::KeyFile;
 pub use node::{
     ConsensusFile, DEFAULT_POOL_SIZE_LIMIT_BYTES, NetworkFile, NodeConfigFile, PeerAddr, PeerAddrError,

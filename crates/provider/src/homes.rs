@@ -96,9 +96,15 @@ fn write_home(home: &Path, files: &[HomeFile], genesis_json: &Path) -> io::Resul
         options.write(true).create_new(true).options_mut().mode(file.mode);
         options.open(path)?.write_all(file.text.as_bytes())?;
     }
-    let genesis = home.join("genesis.json");
-    // One genesis for all nodes, unless the run directory spans file systems.
-    fs::hard_link(genesis_json, &genesis).or_else(|_| fs::copy(genesis_json, &genesis).map(drop))
+    share(genesis_json, &home.join("genesis.json"))?;
+    // What embedded nodes find their own part of genesis by, where the genesis stage made it.
+    let index = genesis_json.with_extension("index.json");
+    if index.exists() { share(&index, &home.join("genesis.index.json")) } else { Ok(()) }
+}
+
+/// One file for all nodes, unless the run directory spans file systems.
+fn share(file: &Path, place: &Path) -> io::Result<()> {
+    fs::hard_link(file, place).or_else(|_| fs::copy(file, place).map(drop))
 }
 
 /// All of a home but genesis.json.

@@ -32,7 +32,7 @@ pub struct Capabilities {
 /// What the genesis stage wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
-    /// The run's `genesis.json`, one for all nodes.
+    /// The run's `genesis.json`, one for all nodes; perhaps with `genesis.index.json` beside it.
     pub genesis_json: PathBuf,
 }
 

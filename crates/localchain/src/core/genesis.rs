@@ -91,6 +91,11 @@ impl Genesis {
         shard_states(layout, all)
     }
 
+    /// A first state of which only the root is known.
+    pub fn absent_state(root: CryptoHash) -> Arc<ShardState> {
+        Arc::new(ShardState::absent(root))
+    }
+
     /// Whether neard's limits on transactions are lifted.
     pub fn is_unlimited(&self) -> bool {
         self.chain_id == UNLIMITED_CHAIN_ID

@@ -16,7 +16,8 @@ use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey};
 
 use self::{blocks::Processing, chunks::ChunkStore, orphans::Orphans, sync::Sync};
 use super::{
-    Assignment, Block, BlockRef, Job, JobResult, Message, Now, Settings, Tuning, VerifiedTransaction, View,
+    Assignment, Block, BlockRef, Genesis, Job, JobResult, Message, Now, Settings, Tuning,
+    VerifiedTransaction, View,
     chain::Chain,
     doomslug::Doomslug,
     job::Finished,
@@ -178,6 +179,40 @@ struct Me {
     key: KeyPair,
 }
 
+/// What a node is on its chain.
+struct Roles {
+    assignment: Assignment,
+    me: Option<Me>,
+    tracked: Vec<bool>,
+}
+
+impl Roles {
+    fn of(genesis: &Genesis, validator: Option<&(AccountId, KeyPair)>, tracked: &[bool]) -> Self {
+        let seed = genesis.block().hash();
+        let ids = genesis.layout.shard_ids();
+        let assignment = Assignment::new(&genesis.validators, ids, genesis.mandates_per_shard, seed);
+        let me = validator.and_then(|(account, key)| {
+            let index = assignment.index_of(account)?;
+            let is_ours = assignment.validators()[index].public_key == key.public();
+            is_ours.then(|| Me { account: account.clone(), index, key: key.clone() })
+        });
+        let produces =
+            |shard: usize| me.as_ref().is_some_and(|me| assignment.producers(shard).contains(&me.index));
+        let tracked = (0..ids.len()).map(|shard| tracked[shard] || produces(shard)).collect();
+        Self { assignment, me, tracked }
+    }
+}
+
+/// Shards whose state a node keeps, by index: those that it is told to track, and those that it produces. Only the roots
+/// of genesis matter, so the states of other shards need not be there.
+pub fn kept_shards(
+    genesis: &Genesis,
+    validator: Option<&(AccountId, KeyPair)>,
+    tracked: &[bool],
+) -> Vec<bool> {
+    Roles::of(genesis, validator, tracked).tracked
+}
+
 /// Watches end after this.
 const WATCH_TIME: Duration = Duration::from_mins(1);
 const WATCHES_MAX: usize = 10_000;
@@ -220,18 +255,11 @@ impl Node {
     /// A node at genesis, at time zero.
     pub fn new(settings: Settings) -> Self {
         let genesis = &settings.genesis;
-        let seed = genesis.block().hash();
         let ids = genesis.layout.shard_ids();
-        let assignment = Assignment::new(&genesis.validators, ids, genesis.mandates_per_shard, seed);
-        let me = settings.validator.clone().and_then(|(account, key)| {
-            let index = assignment.index_of(&account)?;
-            let is_ours = assignment.validators()[index].public_key == key.public();
-            is_ours.then_some(Me { account, index, key })
-        });
+        let Roles { assignment, me, tracked } =
+            Roles::of(genesis, settings.validator.as_ref(), &settings.tracked);
         let produces =
             |shard: usize| me.as_ref().is_some_and(|me| assignment.producers(shard).contains(&me.index));
-        let tracked: Vec<bool> =
-            (0..ids.len()).map(|shard| settings.tracked[shard] || produces(shard)).collect();
         let pool = |shard| (shard, Pool::new(settings.limits.pool_bytes));
         let pools: BTreeMap<usize, Pool> =
             (0..ids.len()).filter(|shard| produces(*shard)).map(pool).collect();

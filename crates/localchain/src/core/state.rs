@@ -28,6 +28,11 @@ impl ShardState {
         Self { tree, delayed, root }
     }
 
+    /// A state of which nothing but the root is here: a shard's that the node does not keep.
+    pub(crate) fn absent(root: CryptoHash) -> Self {
+        Self { tree: Tree::Pruned(CryptoHash::default()), delayed: Delayed::default(), root }
+    }
+
     /// Commits to accounts and waiting receipts.
     pub fn root(&self) -> CryptoHash {
         self.root

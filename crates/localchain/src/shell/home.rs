@@ -18,8 +18,8 @@ use tpsctl_near::{
     },
 };
 
-use super::NodeError;
-use crate::core::{Genesis, Limits, Settings, Timing, Tuning, Validator};
+use super::{NodeError, index};
+use crate::core::{Genesis, Limits, Settings, ShardState, Timing, Tuning, Validator, kept_shards};
 
 const CONFIG: &str = "config.json";
 const EPOCH_CONFIGS: &str = "epoch_configs";
@@ -100,14 +100,14 @@ impl Home {
         } else {
             None
         };
-        let genesis = Arc::new(read_chain(home, &config)?);
+        let validator = validator.and_then(|file| Some((file.account_id?, file.key)));
+        let genesis = Arc::new(read_chain(home, &config, validator.as_ref())?);
         let tracked = tracked_shards(&config.tracked_shards_config, &genesis.layout);
         let limits = Limits {
             pool_bytes: config.transaction_pool_size_limit,
             prepare_time: tuning.prepare_time,
             ..Limits::of_chain(&genesis)
         };
-        let validator = validator.and_then(|file| Some((file.account_id?, file.key)));
         let own_addr = config.network.public_addrs.iter().find(|own| own.id == node_key.key.public());
         Ok(Self {
             settings: Settings { genesis, timing: tuning.timing, limits, validator, tracked },
@@ -124,14 +124,28 @@ impl Home {
 }
 
 /// Balances and keys as the records come, in any order.
-#[derive(Default)]
-struct Records {
-    accounts: Vec<(AccountId, u128, u128)>,
-    keys: Vec<(AccountId, PublicKey, u64)>,
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    pub(super) accounts: Vec<(AccountId, u128, u128)>,
+    pub(super) keys: Vec<(AccountId, PublicKey, u64)>,
+}
+
+/// What all records come to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) accounts: u64,
+    /// Balances and stakes; none where they do not fit.
+    pub(super) balances: Option<u128>,
 }
 
 impl Records {
-    fn add(&mut self, record: StateRecord) {
+    pub(super) fn totals(&self) -> Totals {
+        let mut balances = self.accounts.iter().flat_map(|(_, amount, locked)| [*amount, *locked]);
+        let balances = balances.try_fold(0, u128::checked_add);
+        Totals { accounts: self.accounts.len() as u64, balances }
+    }
+
+    pub(super) fn add(&mut self, record: StateRecord) {
         match record {
             StateRecord::Account { account_id, account } => {
                 self.accounts.push((account_id, account.amount, account.locked));
@@ -146,14 +160,60 @@ impl Records {
     }
 }
 
-fn read_chain(home: &Path, config: &NodeConfigFile) -> Result<Genesis, NodeError> {
+/// The chain: the shards that the node keeps by the index of its genesis, where there is one that holds; else the whole
+/// genesis.
+fn read_chain(
+    home: &Path,
+    config: &NodeConfigFile,
+    validator: Option<&(AccountId, KeyPair)>,
+) -> Result<Genesis, NodeError> {
     let path = home.join(&config.genesis_file);
+    match read_indexed(home, &path, config, validator) {
+        Ok(Some(genesis)) => return Ok(genesis),
+        Ok(None) => {}
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(tracing::field::display);
+            tracing::warn!(%error, cause, "the index of genesis is not used: all of genesis is read");
+        }
+    }
     let parse = |source| NodeError::Parse { path: path.clone(), source };
     let file = fs::File::open(&path).map_err(NodeError::ReadHome)?;
     let mut records = Records::default();
     let file = read_genesis(BufReader::new(file), |record| records.add(record)).map_err(parse)?;
+    let totals = records.totals();
+    let states = Genesis::states_of(&file.shard_layout, records.accounts, records.keys);
+    assemble(home, path, file, totals, states)
+}
+
+/// The chain by the index of its genesis; none where there is no index.
+fn read_indexed(
+    home: &Path,
+    path: &Path,
+    config: &NodeConfigFile,
+    validator: Option<&(AccountId, KeyPair)>,
+) -> Result<Option<Genesis>, NodeError> {
+    let fault = |source| NodeError::Index { path: index::path_of(path), source };
+    let Some((index, file)) = index::open(path).map_err(fault)? else { return Ok(None) };
+    let tracked = tracked_shards(&config.tracked_shards_config, &file.shard_layout);
+    let mut genesis = assemble(home, path.to_owned(), file, index.totals(), index.absent_states())?;
+    let kept = kept_shards(&genesis, validator, &tracked);
+    index.load(path, &mut genesis, &kept).map_err(fault)?;
+    tracing::info!(
+        shards = kept.iter().filter(|is_kept| **is_kept).count(),
+        "read the shards of genesis that this node keeps"
+    );
+    Ok(Some(genesis))
+}
+
+fn assemble(
+    home: &Path,
+    path: PathBuf,
+    file: GenesisConfigFile,
+    totals: Totals,
+    states: Vec<Arc<ShardState>>,
+) -> Result<Genesis, NodeError> {
     let mandates_per_shard = read_mandates(home, &file)?;
-    if let Some(fault) = fault_of(&file, &records, mandates_per_shard) {
+    if let Some(fault) = fault_of(&file, totals, mandates_per_shard) {
         return Err(NodeError::Genesis { path, fault });
     }
     let validator = |own: &tpsctl_near::files::ValidatorFile| Validator {
@@ -163,7 +223,7 @@ fn read_chain(home: &Path, config: &NodeConfigFile) -> Result<Genesis, NodeError
     };
     let time_unix_ns: Result<u64, FileError> = file.genesis_time_unix_ns();
     Ok(Genesis {
-        time_unix_ns: time_unix_ns.map_err(parse)?,
+        time_unix_ns: time_unix_ns.map_err(|source| NodeError::Parse { path, source })?,
         height: file.genesis_height,
         gas_limit: file.gas_limit,
         gas_price: file.min_gas_price,
@@ -172,25 +232,23 @@ fn read_chain(home: &Path, config: &NodeConfigFile) -> Result<Genesis, NodeError
         total_supply: file.total_supply,
         validators: file.validators.iter().map(validator).collect(),
         mandates_per_shard,
-        states: Genesis::states_of(&file.shard_layout, records.accounts, records.keys),
+        states,
         layout: Arc::new(file.shard_layout),
         chain_id: file.chain_id,
     })
 }
 
 /// What makes it impossible to run this chain. The bounds keep all sums of heights, gas and balances within their types.
-fn fault_of(file: &GenesisConfigFile, records: &Records, mandates_per_shard: u64) -> Option<&'static str> {
+fn fault_of(file: &GenesisConfigFile, totals: Totals, mandates_per_shard: u64) -> Option<&'static str> {
     let names: BTreeSet<&AccountId> = file.validators.iter().map(|own| &own.account_id).collect();
-    let sum = |mut amounts: Box<dyn Iterator<Item = u128> + '_>| amounts.try_fold(0, u128::checked_add);
-    let stakes = sum(Box::new(file.validators.iter().map(|own| own.amount)));
-    let balances = sum(Box::new(records.accounts.iter().flat_map(|(_, amount, locked)| [*amount, *locked])));
+    let stakes = file.validators.iter().try_fold(0, |sum: u128, own| sum.checked_add(own.amount));
     let faults = [
         (file.validators.is_empty(), "it names no validator"),
         (names.len() < file.validators.len(), "it names a validator twice"),
         (stakes == Some(0), "no validator has a stake"),
         (stakes.is_none(), "the stakes together do not fit 128 bits"),
-        (records.accounts.is_empty(), "it has no accounts"),
-        (balances.is_none(), "the balances together do not fit 128 bits"),
+        (totals.accounts == 0, "it has no accounts"),
+        (totals.balances.is_none(), "the balances together do not fit 128 bits"),
         (file.genesis_height > HEIGHT_MAX, "its height is above 2^63"),
         (file.min_gas_price > GAS_PRICE_MAX, "its gas price is above 10^18 yocto"),
         (mandates_per_shard > MANDATES_MAX, "a shard has more than 10000 mandates"),

@@ -172,7 +172,7 @@ impl Reloader {
     }
 
     async fn take_over(&mut self, config: &NodeConfigFile, tuning: Tuning) {
-        let changes = changes(&mut self.in_force, values(config));
+        let changes = changes(&mut self.in_force, &values(config));
         for change in &changes.without_effect {
             tracing::info!(change, "this change has no effect on the embedded node");
         }
@@ -218,12 +218,12 @@ fn values(config: &NodeConfigFile) -> Values {
 }
 
 /// Brings `in_force` to `new` where that takes effect, and says what differed.
-fn changes(in_force: &mut Values, new: Values) -> Changes {
+fn changes(in_force: &mut Values, new: &Values) -> Changes {
     let mut changes = Changes::default();
     let paths: BTreeSet<String> = in_force.keys().chain(new.keys()).cloned().collect();
     for path in paths {
         let value = |values: &Values| values.get(&path).cloned().unwrap_or_default();
-        let (old, new) = (value(in_force), value(&new));
+        let (old, new) = (value(in_force), value(new));
         if old == new {
             continue;
         }
@@ -269,7 +269,7 @@ mod tests {
         new.consensus.doomslug_step_period = Duration::from_millis(20);
         new.network.max_num_peers = 7;
         new.rpc = None;
-        let said = changes(&mut in_force, values(&new));
+        let said = changes(&mut in_force, &values(&new));
         assert_eq!(
             said.taken_over,
             [
@@ -287,7 +287,7 @@ mod tests {
                 "rpc.enable_debug_rpc: false -> null",
             ]
         );
-        let again = changes(&mut in_force, values(&new));
+        let again = changes(&mut in_force, &values(&new));
         assert_eq!(again.taken_over, Vec::<String>::new(), "what was taken over is in force");
         assert_eq!(again.with_next_start, said.with_next_start, "what waits still waits");
     }
@@ -318,8 +318,10 @@ mod tests {
 
     #[test]
     fn values_are_written_as_neard_writes_them() {
-        let mut config = NodeConfigFile::default();
-        config.produce_chunk_add_transactions_time_limit = Some(Duration::from_millis(200));
+        let config = NodeConfigFile {
+            produce_chunk_add_transactions_time_limit: Some(Duration::from_millis(200)),
+            ..NodeConfigFile::default()
+        };
         let recorded = include_str!("../../../../testdata/neard/metrics/chunk-producer-idle.txt");
         for (name, text) in texts(tuning_of(&config).expect("sound")) {
             let start = format!("near_config_mutable_field{{field_name=\"{name}\",");

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::{FileError, Ratio, StateRecord, StripComments, decimal};
 use crate::{AccountId, PublicKey, ShardLayout};
 
-const WHAT: &str = "genesis.json";
+pub(super) const WHAT: &str = "genesis.json";
 const RECORDS: &str = "records";
 
 /// Genesis is read in pieces of this size.

@@ -58,5 +58,7 @@ pub(crate) fn request(runs_dir: &Path, scenario: &crate::cli::ScenarioArgs) -> R
             runs_dir.display()
         )));
     }
-    Ok(RunRequest { scenario, runs_dir, program })
+    let index_genesis =
+        |genesis: &Path| tpsctl_localchain::index_genesis(genesis).map(drop).map_err(Into::into);
+    Ok(RunRequest { scenario, runs_dir, program, index_genesis })
 }

@@ -80,12 +80,6 @@ impl LocalNode {
         assert!(ports.iter().all(Result::is_ok), "its listeners are closed: {ports:?}");
     }
 
-    /// Waits for its own end; exit code and stderr.
-    pub(crate) fn ended(&mut self) -> (Option<i32>, String) {
-        let (code, _, stderr) = self.running.take().expect("started").finish();
-        (code, stderr)
-    }
-
     /// The answer to a GET; none while it does not answer.
     pub(crate) fn get(&self, path: &str) -> Option<String> {
         self.ask(|client, url| client.get(format!("{url}{path}")))
@@ -186,7 +180,9 @@ fn network_sighup_takes_over_what_neard_takes_over() {
         seen = head;
         is_fast
     });
-    nodes.iter_mut().for_each(|node| node.end(Signal::TERM));
+    for node in &mut nodes {
+        node.end(Signal::TERM);
+    }
 }
 
 #[test]
@@ -215,7 +211,9 @@ fn network_sighup_with_a_faulty_file_keeps_the_old_values() {
     nodes[0].running().signal(Signal::HUP);
     nodes[0].running().wait_for("nothing to take over", PATIENCE_SECONDS);
     assert!(nodes[0].get("/metrics").expect("metrics").contains("\nnear_config_correct 1\n"));
-    nodes.iter_mut().for_each(|node| node.end(Signal::INT));
+    for node in &mut nodes {
+        node.end(Signal::INT);
+    }
 }
 
 #[test]

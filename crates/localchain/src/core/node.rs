@@ -357,8 +357,9 @@ impl Node {
     fn poll(&mut self, now: Now) {
         let was_syncing = self.view.is_syncing;
         self.poll_sync(now);
+        self.poll_start(now);
         self.ask_for_missing(now);
-        if self.is_behind() {
+        if self.is_behind() || !self.sync.is_started {
             // A node that is behind neither approves nor produces; its timers start anew with its next head.
             self.ready_since = None;
         } else {

@@ -2,3 +2,4 @@ mod attacks;
 pub(super) mod fixture;
 mod forks;
 mod network;
+mod restart;

@@ -120,6 +120,13 @@ impl Network {
     fn on_end(&mut self, dialed: Option<PublicKey>, ended: &Result<(), Ended>) {
         match ended {
             Err(Ended::Full(addr)) => self.on_refused(*addr),
+            // A node of another chain or version is dialed again and again, and never met.
+            Err(Ended::Refused(why)) if self.refusals.is_due() => {
+                let identity = &self.context.identity;
+                let peer = dialed.as_ref().map(tracing::field::display);
+                let (chain_id, genesis) = (&identity.chain_id, &identity.genesis_hash);
+                tracing::warn!(peer, why, own_chain_id = chain_id, own_genesis = %genesis, "no connection: a handshake was refused");
+            }
             Err(error) => {
                 let cause = std::error::Error::source(error).map(tracing::field::display);
                 tracing::debug!(%error, cause, "a connection ended");

@@ -245,7 +245,8 @@ impl Identity {
         let chain = offered.sender_chain_info.clone().unwrap_or_default();
         if chain.genesis_id.as_ref() != Some(&self.genesis_id()) {
             let failure = HandshakeFailure { genesis_id: Some(self.genesis_id()), ..failure(2) };
-            return refuse(failure, format!("it is on another chain: {:?}", chain.genesis_id));
+            let met = genesis_of(chain.genesis_id.unwrap_or_default());
+            return refuse(failure, met.to_string());
         }
         if read_borsh::<PublicKey>(offered.target_peer_id.as_ref()) != Some(self.key.public()) {
             return refuse(failure(3), "it means another node".to_owned());
@@ -358,17 +359,18 @@ fn read_body(body: Body, number: u32) -> Received {
     }
 }
 
+fn genesis_of(genesis: GenesisId) -> RefusalReason {
+    let hash = genesis.hash.and_then(|hash| hash.hash.try_into().ok()).unwrap_or_default();
+    RefusalReason::Genesis { chain_id: genesis.chain_id, genesis_hash: CryptoHash(hash) }
+}
+
 fn read_refusal(failure: &HandshakeFailure) -> RefusalReason {
     match failure.reason {
         1 => RefusalReason::ProtocolVersion {
             version: failure.version,
             oldest: failure.oldest_supported_version,
         },
-        2 => {
-            let genesis = failure.genesis_id.clone().unwrap_or_default();
-            let hash = genesis.hash.and_then(|hash| hash.hash.try_into().ok()).unwrap_or_default();
-            RefusalReason::Genesis { chain_id: genesis.chain_id, genesis_hash: CryptoHash(hash) }
-        }
+        2 => genesis_of(failure.genesis_id.clone().unwrap_or_default()),
         3 => match read_borsh::<PeerInfo>(failure.peer_info.as_ref()) {
             Some(info) => RefusalReason::Target { actual: info.id },
             None => RefusalReason::Unknown(3),

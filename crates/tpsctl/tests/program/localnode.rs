@@ -80,6 +80,12 @@ impl LocalNode {
         assert!(ports.iter().all(Result::is_ok), "its listeners are closed: {ports:?}");
     }
 
+    /// Waits for its own end; exit code and stderr.
+    pub(crate) fn ended(&mut self) -> (Option<i32>, String) {
+        let (code, _, stderr) = self.running.take().expect("started").finish();
+        (code, stderr)
+    }
+
     /// The answer to a GET; none while it does not answer.
     pub(crate) fn get(&self, path: &str) -> Option<String> {
         self.ask(|client, url| client.get(format!("{url}{path}")))
@@ -234,4 +240,75 @@ fn a_signal_is_heard_while_the_home_is_read() {
     node.start(&bench).wait_for("reading the home directory", PATIENCE_SECONDS);
     node.running().signal(Signal::HUP);
     node.end(Signal::TERM);
+}
+
+#[test]
+fn network_a_node_of_another_genesis_says_which_chain_it_met() {
+    let bench = Bench::new();
+    let mut nodes = pair(&bench);
+    nodes[0].reach(1);
+    let mut stranger = LocalNode::new(&bench, "node2", &nodes[0].contact());
+    let path = stranger.home.join("genesis.json");
+    let mut genesis = read(&path);
+    genesis["min_gas_price"] = json!("2000000000");
+    fs_err::write(&path, genesis.to_string()).expect("genesis");
+    stranger.start(&bench);
+    let said = stranger.running().wait_for("a handshake was refused", PATIENCE_SECONDS);
+    let genesis_of = |node: &LocalNode| {
+        let status: Value = serde_json::from_str(&node.get("/status").expect("status")).expect("JSON");
+        status["genesis_hash"].as_str().expect("a hash").to_owned()
+    };
+    let (met, own) = (genesis_of(&nodes[0]), genesis_of(&stranger));
+    assert_ne!(met, own);
+    assert!(said.contains(&format!("is on chain `benchmarknet` with genesis {met}")), "{said}");
+    assert!(said.contains(&own), "{said}");
+    assert_eq!(stranger.height(), 0, "it takes nothing from them");
+    stranger.end(Signal::INT);
+    for node in &mut nodes {
+        node.end(Signal::INT);
+    }
+}
+
+#[test]
+fn network_a_node_whose_peers_are_dead_at_first_catches_up_when_they_come() {
+    let bench = Bench::new();
+    let first = LocalNode::new(&bench, "node0", "");
+    let mut early = LocalNode::new(&bench, "node2", &first.contact());
+    early.start(&bench);
+    wait("it answers without peers", || early.get("/status").is_some());
+    assert_eq!(early.height(), 0);
+    let mut second = LocalNode::new(&bench, "node1", &first.contact());
+    let mut first = first;
+    first.start(&bench);
+    second.start(&bench);
+    early.reach(3);
+    early.end(Signal::INT);
+    first.end(Signal::INT);
+    second.end(Signal::INT);
+}
+
+#[test]
+fn slow_a_node_that_was_away_for_too_long_says_so_and_ends() {
+    let bench = Bench::new();
+    let mut nodes = [LocalNode::new(&bench, "node0", ""), LocalNode::new(&bench, "node1", "")];
+    let boot = nodes[0].contact();
+    for node in &mut nodes {
+        let mut config = node.config();
+        config["network"]["boot_nodes"] = json!(boot);
+        config["consensus"]["min_block_production_delay"] = json!({"secs": 0, "nanos": 1_000_000});
+        node.write_config(&config);
+        node.start(&bench);
+    }
+    // Peers keep the last 1 000 blocks; each step has the whole patience.
+    for height in (100..=1_100).step_by(100) {
+        nodes[0].reach(height);
+    }
+    let mut late = LocalNode::new(&bench, "node2", &boot);
+    late.start(&bench);
+    let (code, stderr) = late.ended();
+    assert_eq!(code, Some(6), "{stderr}");
+    assert!(stderr.contains("block 1 is needed, but peers keep blocks only from"), "{stderr}");
+    for node in &mut nodes {
+        node.end(Signal::INT);
+    }
 }

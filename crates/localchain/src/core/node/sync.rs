@@ -3,9 +3,13 @@
 //! Whoever connects may ask, but only nodes that proved to be a validator's are heard and asked: what others say of their
 //! head has no weight, and a page that nobody asked for is dropped. A validator whose page does not come or brings nothing
 //! is not heard for a while either, and one validator's word alone neither stops a node nor ends it.
+//!
+//! Only a node that has just started follows any one validator, for a bounded time, before it takes part: where all others
+//! come back with nothing but genesis, the one that stayed has the chain, and they could outvote it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -21,6 +25,10 @@ const HEIGHTS_BEHIND_MAX: u64 = 4;
 const STALL: Duration = Duration::from_secs(1);
 /// A page that did not come in this time is asked for again, of somebody else; for as long the peer's word is nothing.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A node that has just started waits this long for validators that it has not met: they may have a chain.
+const START_WAIT: Duration = Duration::from_secs(3);
+/// And so long it follows a single validator that says to be ahead.
+const START_FOLLOW_MAX: Duration = Duration::from_mins(1);
 /// Bytes a second that go to nodes that are not validators', together, in answers.
 const SERVED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// What an answer counts for beside its bodies.
@@ -46,6 +54,8 @@ pub(super) struct Sync {
     claims: BTreeMap<PublicKey, Claim>,
     asked: Option<(PublicKey, Duration)>,
     progress_at: Duration,
+    /// Whether the node takes part; see [`Node::poll_start`].
+    pub(super) is_started: bool,
     /// Bytes served to others than validators in this second.
     served: (u64, u64),
 }
@@ -137,6 +147,27 @@ impl Node {
         self.sync.claims.values().any(|claim| claim.height > height) && self.credible_height() > height
     }
 
+    /// A node takes part once it has met all validators, or waited for them, and none of them has more than it.
+    pub(super) fn poll_start(&mut self, now: Now) {
+        if self.sync.is_started {
+            return;
+        }
+        let own = self.me.as_ref().map(|me| me.index);
+        let met: BTreeSet<usize> =
+            self.sync.claims.values().map(|claim| claim.validator).chain(own).collect();
+        let has_met_all = met.len() == self.assignment.validators().len();
+        let head = Arc::clone(self.chain.head());
+        let follows = self.sync.asked.is_some()
+            || self.sync.best_above(head.height()).is_some()
+            || !self.processing.is_empty();
+        let may_follow = now.elapsed < START_FOLLOW_MAX;
+        if (has_met_all || now.elapsed >= START_WAIT) && !(follows && may_follow) {
+            self.sync.is_started = true;
+            // Its delays count from now on.
+            self.doomslug.set_tip(now.elapsed, (head.height(), head.hash()), self.chain.final_height());
+        }
+    }
+
     pub(super) fn poll_sync(&mut self, now: Now) {
         if let Some((peer, at)) = self.sync.asked
             && now.elapsed >= at + PAGE_TIMEOUT
@@ -146,7 +177,7 @@ impl Node {
         let is_idle = self.processing.is_empty();
         let is_stalled = now.elapsed >= self.sync.progress_at + STALL;
         // One validator's word is enough to ask, though not to stop.
-        if is_idle && (is_stalled || self.is_behind()) {
+        if is_idle && (is_stalled || self.is_behind() || !self.sync.is_started) {
             self.ask_for_blocks(None, now);
         }
     }

@@ -157,15 +157,21 @@ impl Net {
         slot.node = Some(Node::new(slot.settings.clone()));
         slot.started = self.now;
         slot.busy_until = self.now;
+        self.meet(index);
+        self.post(index, Duration::ZERO, Delivery::Event(Event::Tick));
+    }
+
+    /// Connects a node with all others that run.
+    pub(in crate::core) fn meet(&mut self, index: usize) {
         let peers: Vec<(usize, u64)> = (0..self.slots.len())
             .filter(|other| *other != index)
             .filter_map(|other| Some((other, self.height(other)?)))
             .collect();
         for (other, height) in peers {
             self.post(index, Duration::ZERO, Delivery::Event(self.peer_up(other, height)));
-            self.post(other, Duration::ZERO, Delivery::Event(self.peer_up(index, 0)));
+            let own = self.height(index).unwrap_or(0);
+            self.post(other, Duration::ZERO, Delivery::Event(self.peer_up(index, own)));
         }
-        self.post(index, Duration::ZERO, Delivery::Event(Event::Tick));
     }
 
     fn peer_up(&self, index: usize, height: u64) -> Event {

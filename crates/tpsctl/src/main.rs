@@ -4,6 +4,7 @@
 mod cli;
 mod commands;
 mod exit;
+mod node_log;
 mod output;
 mod render;
 mod signals;

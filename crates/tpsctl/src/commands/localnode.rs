@@ -6,10 +6,10 @@ use anyhow::Context;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tpsctl_localchain::{NodeError, RunOptions, run_reloadable};
-use tracing_subscriber::EnvFilter;
 
 use crate::{
     exit::{self, Failure},
+    node_log,
     signals::NodeSignals,
 };
 
@@ -28,8 +28,7 @@ pub(crate) fn run(home: PathBuf) -> Result<u8, Failure> {
             home.display()
         )));
     }
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    node_log::start();
     let runtime = super::runtime(1)?;
     let ended = runtime.block_on(serve(home));
     // Everything of the node was joined, or is not to be waited for: a thread that still reads a large genesis, and after

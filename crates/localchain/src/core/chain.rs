@@ -1,6 +1,6 @@
 //! The blocks that were accepted, which of them are the chain, and what is kept of them.
 //!
-//! Headers stay for [`HEADERS_KEPT`] blocks, bodies within the limits of [`Limits`], states only from a little below the
+//! Hashes stay for [`HASHES_KEPT`] heights, headers and bodies within the limits of [`Limits`], states only from a little below the
 //! last final block on: a full block makes tens of megabytes of new tree, and nothing can build on what is older.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -14,8 +14,12 @@ use super::{
     types::{ArcBlock, ArcChunk, BlocksPage},
 };
 
-/// Heights of headers kept, and so the longest validity period that is honoured.
-const HEADERS_KEPT: u64 = 10_000;
+/// Heights of hashes kept, and so the longest validity period that is honoured.
+const HASHES_KEPT: u64 = 10_000;
+/// About what a header takes in memory: for each shard its chunk's header, for each validator an approval, and the rest.
+const SHARD_BYTES: usize = 320;
+const APPROVAL_BYTES: usize = 66;
+const REST_BYTES: usize = 512;
 /// Heights of states kept below all that is needed.
 const STATES_KEPT_BELOW: u64 = 2;
 /// Limits of one page for a peer that catches up.
@@ -93,6 +97,8 @@ pub(crate) struct Chain {
     bodies_from: u64,
     /// From this height on all states are there.
     states_from: u64,
+    /// From this height on all headers are there, and that of genesis.
+    headers_from: u64,
 }
 
 impl Chain {
@@ -112,6 +118,7 @@ impl Chain {
             body_bytes: 0,
             bodies_from: block.height() + 1,
             states_from: block.height(),
+            headers_from: block.height() + 1,
             head: Arc::clone(&block),
             genesis: block,
         }
@@ -259,12 +266,22 @@ impl Chain {
             }
             self.bodies_from += 1;
         }
-        self.prune_headers();
+        self.prune_headers(limits);
     }
 
-    fn prune_headers(&mut self) {
+    fn prune_headers(&mut self, limits: &Limits) {
+        let header = &self.head.header;
+        let bytes = header.chunks.len() * SHARD_BYTES + header.approvals.len() * APPROVAL_BYTES + REST_BYTES;
+        let kept = (limits.kept_header_bytes / bytes) as u64;
+        let lowest = self.head.height().saturating_sub(kept).min(self.bodies_from);
+        while self.headers_from < lowest {
+            if let Some(hash) = self.canonical.get(&self.headers_from) {
+                self.entries.remove(hash);
+            }
+            self.headers_from += 1;
+        }
         let genesis = self.genesis.hash();
-        let lowest = self.head.height().saturating_sub(HEADERS_KEPT).min(self.bodies_from);
+        let lowest = self.head.height().saturating_sub(HASHES_KEPT).min(self.headers_from);
         while let Some((height, hash)) = self.canonical.iter().find(|(_, hash)| **hash != genesis)
             && *height < lowest
         {

@@ -203,6 +203,8 @@ pub struct Limits {
     pub kept_blocks: u64,
     /// And at most so many bytes of them.
     pub kept_bytes: usize,
+    /// About so many bytes of headers are kept.
+    pub kept_header_bytes: usize,
 }
 
 impl Limits {
@@ -218,6 +220,7 @@ impl Limits {
             transactions_bytes,
             kept_blocks: 1_000,
             kept_bytes: 256 * 1024 * 1024,
+            kept_header_bytes: 64 * 1024 * 1024,
         }
     }
 }

@@ -132,7 +132,5 @@ fn slow_kill_9_of_each_kind_of_node_then_down() {
         kill_process(pid(u32::try_from(*process).expect("a pid")), Signal::KILL).expect("a node");
     }
     wait("the killed nodes are gone", || bench.processes().len() == before - kinds.len());
-    let status = bench.run(&["status"]);
-    assert_eq!(status.status.code(), Some(0), "{}", String::from_utf8_lossy(&status.stderr));
     down(&bench, "nodes killed");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fixture::{Net, genesis};
-use crate::core::{BlockRef, Message};
+use crate::core::{BlockRef, Limits, Message};
 
 const SECOND: Duration = Duration::from_secs(1);
 const RPC: usize = 4;
@@ -23,7 +23,7 @@ fn restart_under_load(index: usize) {
         }
         net.run(SECOND);
     }
-    net.run(20 * SECOND);
+    net.run(40 * SECOND);
     let own = net.node(index).stats();
     assert!(Some(own.head_height + 2) >= net.height(0), "{} of {:?}", own.head_height, net.height(0));
     assert!(!own.is_syncing);
@@ -136,4 +136,25 @@ fn one_validators_lies_keep_no_node_from_starting() {
         net.run(SECOND / 10);
     }
     assert!(net.node(1).stats().blocks_made > 0, "it takes part all the same");
+}
+
+#[test]
+fn headers_go_within_their_bytes_and_hashes_stay_valid() {
+    let chain = genesis(2, 1, 2);
+    let limits = Limits { kept_blocks: 20, kept_header_bytes: 40_000, ..Limits::of_chain(&chain) };
+    let mut net = Net::with_limits(chain, limits, 56);
+    net.run(5 * SECOND);
+    let early = net.watcher().block(BlockRef::Height(3)).expect("kept so far").hash();
+    net.run(80 * SECOND);
+    let watcher = net.watcher();
+    assert!(watcher.block(BlockRef::Height(3)).is_none() && watcher.block(BlockRef::Hash(early)).is_none());
+    assert!(watcher.view().is_valid_base(&early), "what stands on it is valid all the same");
+    let head = watcher.stats().head_height;
+    assert!(head > 80, "{head}");
+    assert!(watcher.block(BlockRef::Height(head - 30)).is_some(), "recent ones are there");
+    assert!(watcher.block(BlockRef::Height(0)).is_some(), "and genesis");
+    net.random_transfers(1, 2, 10);
+    net.run(20 * SECOND);
+    assert!(!net.watcher().view().is_syncing);
+    net.assert_closed();
 }

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tpsctl_near::{
     KeyPair, PROTOCOL_VERSION,
     files::{
-        EpochConfigFile, GenesisFile, KeyFile, NodeConfigFile, PeerAddr, StateRecord, TrackedShardsFile,
-        from_text, read_genesis, to_text, write_genesis,
+        EpochConfigFile, GENESIS_TAIL_BYTES, GenesisFile, KeyFile, NodeConfigFile, PeerAddr, StateRecord,
+        TrackedShardsFile, from_text, read_genesis, read_genesis_head, read_record_lines, to_text,
+        write_genesis,
     },
 };
 
@@ -68,6 +69,32 @@ fn genesis_reads_and_writes_to_an_equal_value() {
         assert_eq!(value(&written), value(text));
         assert_eq!(GenesisFile::read(written.as_slice()).expect("own text"), genesis);
     }
+}
+
+#[test]
+fn records_of_a_written_genesis_can_be_read_where_they_stand() {
+    for text in GENESIS {
+        let genesis = GenesisFile::read(text).expect("fixture");
+        let mut written = Vec::new();
+        write_genesis(&genesis.config, genesis.records.clone(), &mut written).expect("memory");
+        let mut rest = written.as_slice();
+        let (config, head) = read_genesis_head(&mut rest).expect("own text");
+        assert_eq!(config, genesis.config);
+        let (mut records, mut at) = (Vec::new(), head);
+        let end = read_record_lines(&mut rest, head, |record, line| {
+            assert_eq!(line.start, at, "no byte is left out");
+            at = line.end;
+            let alone = &written[line.start as usize..line.end as usize];
+            let read = read_record_lines(&mut &*alone, 0, |own, _| assert_eq!(own, record));
+            assert_eq!(read.expect("own line"), alone.len() as u64);
+            records.push(record);
+        });
+        assert_eq!(end.expect("own text"), at);
+        assert_eq!(records, genesis.records);
+        assert_eq!(at + GENESIS_TAIL_BYTES, written.len() as u64);
+    }
+    let indented = read_record_lines(&mut &b"    {\n"[..], 0, |_, _| ());
+    assert!(indented.is_err(), "a record of many lines is no record's line");
 }
 
 #[test]

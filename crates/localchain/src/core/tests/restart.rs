@@ -27,8 +27,10 @@ fn restart_under_load(index: usize) {
     let own = net.node(index).stats();
     assert!(Some(own.head_height + 2) >= net.height(0), "{} of {:?}", own.head_height, net.height(0));
     assert!(!own.is_syncing);
-    let sent = if index == RPC { 300 } else { 400 };
-    assert_eq!(net.settled(), sent);
+    let (sent, settled) = (if index == RPC { 300 } else { 400 }, net.settled());
+    // A producer comes back with an empty pool: a nonce that it includes makes lower ones in its fellow's pool invalid.
+    let lost_max = if index == RPC { 0 } else { 20 };
+    assert!((sent - lost_max..=sent).contains(&settled), "{settled} of {sent}");
     net.assert_closed();
 }
 

@@ -6,6 +6,7 @@
 mod admission;
 mod clock;
 mod connection;
+mod contain;
 mod context;
 mod driver;
 mod heard;
@@ -20,6 +21,7 @@ mod outbox;
 mod peers;
 mod reload;
 mod rpc;
+mod scrape;
 mod seldom;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
@@ -35,7 +37,7 @@ use tpsctl_near::files::FileError;
 pub use self::index::{IndexError, index_genesis};
 use self::{
     admission::Admission, connection::Context, driver::Driver, metrics::Metrics, network::Network,
-    peers::Peers, reload::Reloader, rpc::Rpc,
+    peers::Peers, reload::Reloader, rpc::Rpc, scrape::Scrape,
 };
 use crate::core::Node;
 
@@ -157,6 +159,7 @@ pub async fn run_reloadable(
         Arc::new(Admission::new(view.clone(), inputs.clone(), Arc::clone(&peers), Arc::clone(&metrics)));
     let rpc = Rpc::new(&home, view.clone(), inputs.clone(), Arc::clone(&admission), cancel.clone());
     let reloader = Reloader::new(&options.home, &home.config, inputs.events.clone(), Arc::clone(&metrics));
+    let scrape = Arc::new(Scrape::new(metrics, inputs.clone()));
     let context = Context::new(&home, view, inputs, admission, peers);
     tracing::info!(
         chain_id = home.settings.genesis.chain_id,
@@ -172,7 +175,7 @@ pub async fn run_reloadable(
     let network = Network::new(context, &home);
     tasks.spawn(network.run(network_listener, cancel.clone()));
     if let Some(listener) = rpc_listener {
-        tasks.spawn(http::serve(listener, Arc::new(rpc), metrics, cancel.clone()));
+        tasks.spawn(http::serve(listener, Arc::new(rpc), scrape, cancel.clone()));
     }
     let mut outcome = Ok(());
     while let Some(ended) = tasks.join_next().await {

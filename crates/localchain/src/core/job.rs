@@ -8,7 +8,7 @@ use super::{
     prepare::{Produced, Production},
     runtime::{ApplyInput, Outcome, apply},
     state::ShardState,
-    witness::{Fault, Validation},
+    witness::{Validation, ValidationReport},
 };
 
 /// A piece of work. Its result goes back to the node as [`super::Event::Job`].
@@ -28,23 +28,33 @@ pub(crate) enum Work {
 
 #[derive(Debug)]
 pub(crate) enum Finished {
-    Applied { block: CryptoHash, shard: usize, pre: Arc<ShardState>, outcome: Option<Box<Outcome>> },
+    Applied {
+        block: CryptoHash,
+        shard: usize,
+        pre: Arc<ShardState>,
+        outcome: Option<Box<Outcome>>,
+        time: Duration,
+    },
     Produced(Box<Produced>),
-    Validated { chunk: CryptoHash, verdict: Result<(), Fault>, counts: (u64, u64) },
+    Validated {
+        chunk: CryptoHash,
+        shard: usize,
+        report: ValidationReport,
+    },
 }
 
 impl Job {
-    /// Does the work. `elapsed` tells the time since it began, for the limit on preparing a chunk.
+    /// Does the work. `elapsed` tells the time since it began, for the limit on preparing a chunk and for the metrics.
     pub fn run(self, elapsed: &dyn Fn() -> Duration) -> JobResult {
         JobResult(match self.0 {
             Work::Apply { block, pre, input } => {
                 let outcome = apply(&pre, &input).ok().map(Box::new);
-                Finished::Applied { block, shard: input.shard, pre, outcome }
+                Finished::Applied { block, shard: input.shard, pre, outcome, time: elapsed() }
             }
             Work::Produce(production) => Finished::Produced(Box::new(production.run(elapsed))),
             Work::Validate(validation) => {
-                let (verdict, counts) = validation.run();
-                Finished::Validated { chunk: validation.chunk.hash(), verdict, counts }
+                let report = validation.run(elapsed);
+                Finished::Validated { chunk: validation.chunk.hash(), shard: validation.shard, report }
             }
         })
     }

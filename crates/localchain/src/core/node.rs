@@ -2,6 +2,7 @@
 
 mod blocks;
 mod chunks;
+mod counted;
 mod orphans;
 mod produce;
 mod sync;
@@ -16,14 +17,17 @@ use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey};
 
 use self::{blocks::Processing, chunks::ChunkStore, orphans::Orphans, sync::Sync};
 use super::{
-    Assignment, Block, BlockRef, Genesis, Job, JobResult, Message, Now, Settings, Tuning,
-    VerifiedTransaction, View,
+    ApplyReason, Assignment, Block, BlockRef, Genesis, Insertion, Job, JobResult, Message, Now, Observation,
+    Settings, Stats, Tuning, VerifiedTransaction, View,
     chain::Chain,
     doomslug::Doomslug,
     job::Finished,
     pool::Pool,
     runtime::{Step, TxName},
+    stats::OBSERVATIONS_MAX,
+    tally::Tallies,
     types::ArcBlock,
+    witness::ValidationReport,
 };
 
 /// Something happened.
@@ -105,63 +109,6 @@ pub enum Effect {
     },
 }
 
-/// Numbers of a shard since the start.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ShardStats {
-    /// Blocks without a new chunk.
-    pub skipped: u64,
-    /// Transactions in chunks that this node produced, included or not.
-    pub chunk_transactions: u64,
-    /// Chunks that this node left out of its blocks for want of the chunk.
-    pub excluded_unavailable: u64,
-    /// And for want of endorsements.
-    pub excluded_endorsement: u64,
-    /// What ended the preparation of chunks, by neard's names.
-    pub limited_by: BTreeMap<&'static str, u64>,
-    /// Transactions in the pool; none where the node has no pool.
-    pub pool_entries: Option<u64>,
-    /// Their bytes.
-    pub pool_bytes: u64,
-    /// Delayed receipts at the head; none where the shard is not tracked.
-    pub delayed: Option<u64>,
-}
-
-/// Numbers of the node since the start.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Head.
-    pub head_height: u64,
-    /// Last final block.
-    pub final_height: u64,
-    /// Gas that new chunks of accepted blocks report.
-    pub gas_used: u64,
-    /// Transactions looked at when chunks were applied or re-executed.
-    pub transactions: u64,
-    /// And converted to receipts.
-    pub converted: u64,
-    /// Blocks made.
-    pub blocks_made: u64,
-    /// Witnesses that did not hold.
-    pub invalid_witnesses: u64,
-    /// Transactions that a full pool dropped. neard has no such number.
-    pub pool_dropped: u64,
-    /// Whether the node is behind.
-    pub is_syncing: bool,
-    /// By shard index.
-    pub shards: Vec<ShardStats>,
-}
-
-/// Transactions that one preparation threw away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Observation {
-    /// Shard index.
-    pub shard: usize,
-    /// neard's name of the reason.
-    pub reason: &'static str,
-    /// How many.
-    pub rejected: u64,
-}
-
 /// What is known of a watched transaction. A place is height and hash of a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Watched {
@@ -238,6 +185,7 @@ pub struct Node {
     largest_made: u64,
     watches: BTreeMap<TxName, (Duration, Watched)>,
     watch_names: Arc<BTreeSet<TxName>>,
+    tallies: Tallies,
     stats: Stats,
     observations: Vec<Observation>,
     view: Arc<View>,
@@ -265,8 +213,10 @@ impl Node {
             (0..ids.len()).filter(|shard| produces(*shard)).map(pool).collect();
         let chain = Chain::new(genesis, &tracked);
         let head = Arc::clone(chain.head());
-        let stats = Stats { shards: vec![ShardStats::default(); ids.len()], ..Stats::default() };
-        let view = Arc::new(Self::make_view(&settings, &chain, &assignment, &pools, (false, Arc::default())));
+        let stats = Stats::new(ids.len());
+        let tallies = Tallies::new(&assignment, ids.len(), genesis.height + 1);
+        let kept = (false, tallies.clone(), Arc::default());
+        let view = Arc::new(Self::make_view(&settings, &chain, &assignment, &pools, kept));
         let mut node = Self {
             doomslug: Doomslug::new(settings.timing, head.height(), head.hash()),
             chunks: ChunkStore::default(),
@@ -287,6 +237,7 @@ impl Node {
             tracked,
             chain,
             pools,
+            tallies,
             stats,
             view,
         };
@@ -341,14 +292,14 @@ impl Node {
 
     fn on_finished(&mut self, finished: Finished, now: Now) {
         match finished {
-            Finished::Applied { block, shard, pre, outcome } => {
+            Finished::Applied { block, shard, pre, outcome, time } => {
+                self.observe(Observation::Applied { shard, reason: ApplyReason::UpdateShard, time });
                 self.on_applied(block, shard, (pre, outcome), now);
             }
             Finished::Produced(produced) => self.on_produced(*produced, now),
-            Finished::Validated { chunk, verdict, counts } => {
-                self.stats.transactions += counts.0;
-                self.stats.converted += counts.1;
-                self.on_validated(chunk, verdict);
+            Finished::Validated { chunk, shard, report } => {
+                self.note_validation(shard, &report);
+                self.on_validated(chunk, shard, report.verdict);
             }
         }
     }
@@ -376,7 +327,8 @@ impl Node {
             let shard = self.settings.genesis.layout.index_of(&transaction.signed().transaction.signer_id);
             if let Some(pool) = self.pools.get_mut(&shard) {
                 let insertion = pool.insert(transaction);
-                self.stats.pool_dropped += u64::from(insertion == super::Insertion::NoSpaceLeft);
+                self.stats.received += u64::from(insertion != Insertion::Duplicate);
+                self.stats.pool_dropped += u64::from(insertion == Insertion::NoSpaceLeft);
             }
         }
     }
@@ -447,7 +399,7 @@ impl Node {
         self.orphans.len()
     }
 
-    /// Numbers of preparations since the last call.
+    /// What happened since the last call.
     pub fn take_observations(&mut self) -> Vec<Observation> {
         std::mem::take(&mut self.observations)
     }
@@ -455,6 +407,23 @@ impl Node {
     /// What is known of a transaction that was watched with [`Event::Watch`].
     pub fn watched(&self, signer: &AccountId, nonce: u64) -> Option<Watched> {
         self.watches.get(&(signer.clone(), nonce)).map(|(_, watched)| *watched)
+    }
+
+    /// Where nobody takes them, later ones are lost.
+    fn observe(&mut self, observation: Observation) {
+        if self.observations.len() < OBSERVATIONS_MAX {
+            self.observations.push(observation);
+        }
+    }
+
+    fn note_validation(&mut self, shard: usize, report: &ValidationReport) {
+        if let Some((executed, time)) = &report.executed {
+            self.stats.executed(shard, executed);
+            self.observe(Observation::Applied { shard, reason: ApplyReason::ValidateChunk, time: *time });
+        }
+        if let Some(time) = report.time {
+            self.observe(Observation::Validated { shard, time });
+        }
     }
 
     fn watch(&mut self, name: TxName, now: Now) {
@@ -478,18 +447,13 @@ impl Node {
     }
 
     fn refresh_stats(&mut self) {
-        let head = Arc::clone(self.chain.head());
-        self.stats.head_height = head.height();
+        self.stats.head_height = self.chain.head().height();
         self.stats.final_height = self.chain.final_height();
         self.stats.is_syncing = self.view.is_syncing;
         for (shard, pool) in &self.pools {
             let own = &mut self.stats.shards[*shard];
             own.pool_entries = Some(pool.len());
             own.pool_bytes = pool.bytes();
-        }
-        let states = self.chain.get(&head.hash()).map_or(&[][..], |entry| &entry.shards);
-        for (own, entry) in self.stats.shards.iter_mut().zip(states) {
-            own.delayed = entry.as_ref().map(|entry| entry.state.delayed_count());
         }
     }
 }

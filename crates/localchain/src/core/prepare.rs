@@ -43,6 +43,8 @@ pub(crate) struct Produced {
     pub(crate) used: Vec<Arc<VerifiedTransaction>>,
     pub(crate) rejected: Rejected,
     pub(crate) limited_by: &'static str,
+    /// How long choosing transactions and making the chunk took.
+    pub(crate) time: Duration,
 }
 
 /// Transactions that can never be included and leave the pool, by neard's reasons.
@@ -77,12 +79,13 @@ impl Production {
             prev_gas_used: result.map_or(0, |result| result.gas_used),
             prev_balance_burnt: result.map_or(0, |result| result.balance_burnt),
             delayed_count: state.delayed_count(),
-            delayed_gas: state.delayed().iter().map(|own| u128::from(own.gas())).sum(),
+            delayed_gas: state.delayed_gas(),
             tx_root: body.tx_root(),
             receipts_root: result.map_or_else(|| receipts_root(&body.receipts), |own| own.receipts_root),
             encoded_length: body.encoded_length(),
         };
         let chunk = Chunk::sign(header, body, &self.key);
+        let time = elapsed();
         let witness = Arc::new(Witness::new(chunk.signed().clone(), result, &self.key));
         Produced {
             shard: self.shard,
@@ -91,6 +94,7 @@ impl Production {
             used: prepared.used,
             rejected: prepared.rejected,
             limited_by: prepared.limited_by,
+            time,
         }
     }
 

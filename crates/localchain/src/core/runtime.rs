@@ -17,6 +17,7 @@ use tpsctl_near::{
 use super::{
     account::{AccessKey, Account},
     state::ShardState,
+    stats::{Executed, Queue},
     transfer::{Charge, InvalidTx, Receipt, ReceiptKind, charge, quote},
     tree::{Incomplete, Key, Leaf, key_of},
     types::{ArcChunk, TxKey, list_bytes, read_list, receipts_root},
@@ -66,6 +67,13 @@ pub(crate) struct Outcome {
     pub(crate) converted: u64,
     pub(crate) steps: Vec<(TxName, Step)>,
     pub(crate) keys: Vec<TxKey>,
+}
+
+impl Outcome {
+    pub(crate) fn executed(&self) -> Executed {
+        let queue = Queue::of(&self.post);
+        Executed { transactions: self.transactions, converted: self.converted, queue }
+    }
 }
 
 /// Accounts read from a state, changed in memory.

@@ -18,6 +18,7 @@ pub(crate) type Delayed = Arc<VecDeque<Receipt>>;
 pub struct ShardState {
     tree: Tree,
     delayed: Delayed,
+    delayed_gas: u128,
     root: CryptoHash,
 }
 
@@ -25,12 +26,13 @@ impl ShardState {
     pub(crate) fn new(tree: Tree, delayed: Delayed) -> Self {
         let queue = if delayed.is_empty() { CryptoHash::default() } else { CryptoHash::of_borsh(&*delayed) };
         let root = CryptoHash::of_borsh(&(tree.hash(), queue));
-        Self { tree, delayed, root }
+        let delayed_gas = delayed.iter().map(|receipt| u128::from(receipt.gas())).sum();
+        Self { tree, delayed, delayed_gas, root }
     }
 
     /// A state of which nothing but the root is here: a shard's that the node does not keep.
     pub(crate) fn absent(root: CryptoHash) -> Self {
-        Self { tree: Tree::Pruned(CryptoHash::default()), delayed: Delayed::default(), root }
+        Self { tree: Tree::Pruned(CryptoHash::default()), delayed: Delayed::default(), delayed_gas: 0, root }
     }
 
     /// Commits to accounts and waiting receipts.
@@ -58,5 +60,10 @@ impl ShardState {
     /// Number of receipts that wait.
     pub fn delayed_count(&self) -> u64 {
         self.delayed.len() as u64
+    }
+
+    /// Gas that they will burn.
+    pub(crate) fn delayed_gas(&self) -> u128 {
+        self.delayed_gas
     }
 }

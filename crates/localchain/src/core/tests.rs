@@ -1,5 +1,7 @@
 mod attacks;
+mod counting;
 pub(super) mod fixture;
 mod forks;
 mod network;
 mod restart;
+mod tallies;

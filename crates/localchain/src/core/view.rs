@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tpsctl_near::{AccountId, CryptoHash, ShardLayout};
 
-use super::{Block, signatures::Signatures, state::ShardState};
+use super::{Block, EpochTally, signatures::Signatures, state::ShardState, tally::Tallies};
 
 /// A block with the states after it that the node has.
 #[derive(Debug, Clone)]
@@ -36,10 +36,21 @@ pub struct View {
     pub next_producers: Vec<AccountId>,
     pub(crate) known: Arc<BTreeMap<CryptoHash, u64>>,
     pub(crate) validity_period: u64,
+    pub(crate) tallies: Tallies,
     pub(crate) signatures: Arc<Signatures>,
 }
 
 impl View {
+    /// What validators produced and what was expected of them in the epoch of the head.
+    pub fn tally(&self) -> &EpochTally {
+        self.tallies.running()
+    }
+
+    /// The same of an epoch that ended not long ago.
+    pub fn ended_tally(&self, epoch_id: &CryptoHash) -> Option<&EpochTally> {
+        self.tallies.ended(epoch_id).map(|tally| &**tally)
+    }
+
     /// Whether a transaction on this base may go into the next chunk: on the chain, and within the validity period
     /// (chain/chain/src/store/utils.rs:56-75).
     pub fn is_valid_base(&self, base: &CryptoHash) -> bool {

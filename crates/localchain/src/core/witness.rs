@@ -1,7 +1,7 @@
 //! State witnesses: what lets a validator without a shard's state re-execute the shard's previous chunk and check what
 //! the new chunk claims of it. Transactions and receipts are not repeated in it: every node gets every chunk's body.
 
-use std::{collections::VecDeque, io, sync::Arc};
+use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
 use borsh::BorshDeserialize;
 use tpsctl_near::{CryptoHash, KeyPair, PublicKey, Signature};
@@ -11,6 +11,7 @@ use super::{
     runtime::{ApplyInput, apply},
     signatures::{Claim, Signatures},
     state::ShardState,
+    stats::Executed,
     transfer::Receipt,
     tree::Tree,
     types::{ArcChunk, SignedChunkHeader, append, read_transactions},
@@ -30,7 +31,12 @@ pub struct Witness {
     message: CryptoHash,
     /// The producer's, over that.
     signature: Signature,
+    /// Bytes in borsh.
+    bytes: u64,
 }
+
+/// Bytes of a signature in borsh.
+const SIGNATURE_BYTES: usize = 64;
 
 fn message(content: &[u8]) -> CryptoHash {
     CryptoHash::of_borsh(&(b"witness", CryptoHash::of(content)))
@@ -44,7 +50,13 @@ impl Witness {
         let mut content = Vec::new();
         append(&mut content, &(&signed, &tree, &delayed));
         let message = message(&content);
-        Self { signed, tree, delayed, message, signature: key.sign(&message.0) }
+        let bytes = (content.len() + SIGNATURE_BYTES) as u64;
+        Self { signed, tree, delayed, message, signature: key.sign(&message.0), bytes }
+    }
+
+    /// Bytes in borsh; it is sent as it is, without compression.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Whether the key signed chunk and witness.
@@ -64,7 +76,9 @@ impl Witness {
         let all = *bytes;
         let (signed, tree, delayed) = BorshDeserialize::deserialize(bytes)?;
         let message = message(&all[..all.len() - bytes.len()]);
-        Ok(Self { signed, tree, delayed, message, signature: Signature::deserialize(bytes)? })
+        let signature = Signature::deserialize(bytes)?;
+        let bytes = (all.len() - bytes.len()) as u64;
+        Ok(Self { signed, tree, delayed, message, signature, bytes })
     }
 }
 
@@ -82,6 +96,7 @@ pub(crate) enum Basis {
 /// All that a validation depends on.
 #[derive(Debug, Clone)]
 pub(crate) struct Validation {
+    pub(crate) shard: usize,
     pub(crate) witness: Arc<Witness>,
     pub(crate) chunk: ArcChunk,
     pub(crate) basis: Basis,
@@ -107,12 +122,37 @@ pub(crate) enum Fault {
     Transaction,
 }
 
+/// What a validation came to.
+#[derive(Debug)]
+pub(crate) struct ValidationReport {
+    pub(crate) verdict: Result<(), Fault>,
+    /// What was executed again, and how long that took.
+    pub(crate) executed: Option<(Executed, Duration)>,
+    /// How long it all took; none where the node knew the results itself.
+    pub(crate) time: Option<Duration>,
+}
+
+impl Fault {
+    /// neard's name of such a fault (chain/chain-primitives/src/error.rs).
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::PreState | Self::Incomplete => "invalid_chunk_state_witness",
+            Self::StateRoot => "invalid_state_root",
+            Self::Gas => "invalid_gas_used",
+            Self::Receipts => "invalid_receipts_proof",
+            Self::Delayed => "invalid_congestion_info",
+            Self::Transaction => "invalid_transactions",
+        }
+    }
+}
+
 impl Validation {
-    /// The verdict, and how many transactions were executed again and converted.
-    pub(crate) fn run(&self) -> (Result<(), Fault>, (u64, u64)) {
-        let mut counts = (0, 0);
-        let verdict = self.check_results(&mut counts).and_then(|()| self.check_transactions());
-        (verdict, counts)
+    /// `elapsed` tells the time since the job began.
+    pub(crate) fn run(&self, elapsed: &dyn Fn() -> Duration) -> ValidationReport {
+        let mut executed = None;
+        let verdict = self.check_results(&mut executed, elapsed).and_then(|()| self.check_transactions());
+        let is_known = matches!(self.basis, Basis::Known(_));
+        ValidationReport { verdict, executed, time: (!is_known).then(elapsed) }
     }
 
     fn check_transactions(&self) -> Result<(), Fault> {
@@ -124,7 +164,11 @@ impl Validation {
         if is_signed { Ok(()) } else { Err(Fault::Transaction) }
     }
 
-    fn check_results(&self, counts: &mut (u64, u64)) -> Result<(), Fault> {
+    fn check_results(
+        &self,
+        executed: &mut Option<(Executed, Duration)>,
+        elapsed: &dyn Fn() -> Duration,
+    ) -> Result<(), Fault> {
         match &self.basis {
             Basis::Genesis(root) => {
                 if self.chunk.header().prev_state_root != *root {
@@ -153,7 +197,7 @@ impl Validation {
                     return Err(Fault::PreState);
                 }
                 let outcome = apply(&pre, input).map_err(|_| Fault::Incomplete)?;
-                *counts = (outcome.transactions, outcome.converted);
+                *executed = Some((outcome.executed(), elapsed()));
                 self.check_state(&outcome.post)?;
                 self.check_gas(outcome.gas_used, outcome.balance_burnt)?;
                 self.check_receipts(outcome.receipts_root)

@@ -53,6 +53,10 @@ impl Admission {
         Self { view, inputs, peers, metrics, threads: Semaphore::new(THREADS) }
     }
 
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// Admits a batch of encoded transactions; garbage and what is invalid is dropped in silence, as neard does.
     pub(super) async fn admit_encoded(&self, batch: Vec<Vec<u8>>, forwarding: Forwarding) {
         let view = Arc::clone(&self.view.borrow());
@@ -93,7 +97,12 @@ impl Admission {
             if view.produces[shard] {
                 routes.push(Route::Pool);
                 own.push(transaction);
-            } else if forwarding == Forwarding::Allowed {
+                continue;
+            }
+            if view.head.states[shard].is_some() {
+                self.metrics.not_for_pool(forwarding == Forwarding::Done);
+            }
+            if forwarding == Forwarding::Allowed {
                 routes.push(Route::Forwarded);
                 others.entry(shard).or_default().push(transaction.bytes().to_vec());
             } else {
@@ -115,8 +124,6 @@ impl Admission {
             self.forward(&to, part);
         }
         if !own.is_empty() {
-            // As in neard this counts what a full pool then drops, too.
-            self.metrics.received_validator.add(own.len().cast_signed() as i64);
             // The core ends only when the node does.
             drop(self.inputs.transactions.send(own).await);
         }

@@ -24,6 +24,7 @@ pub(super) use super::context::Context;
 use super::{
     admission::Forwarding,
     clock,
+    contain::contain,
     hello::{Ends, Hello, peers_frame},
     outbox::{Outbox, outbox},
     peers::Peer,
@@ -58,6 +59,9 @@ pub(super) enum Ended {
     Slow,
     #[error("too many connections")]
     Full(SocketAddr),
+    /// Our own mistake.
+    #[error("a panic: {0}")]
+    Panic(String),
 }
 
 /// A connection whose handshake is done.
@@ -212,7 +216,8 @@ async fn serve(
     };
     let ended = tokio::select! {
         () = cancel.cancelled() => Ok(()),
-        ended = session.read(reader, decoder) => ended,
+        // What follows tells the core and the other connections of the end, whatever it was.
+        ended = contain(session.read(reader, decoder)) => ended,
         ended = outgoing.write(writer) => ended.map_err(Ended::Io),
     };
     if let Some(connection) = session.node {

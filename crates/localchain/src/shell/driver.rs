@@ -10,7 +10,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tpsctl_near::AccountId;
 
-use super::{NodeError, clock, metrics::Metrics, peers::Peers};
+use super::{
+    NodeError, clock,
+    metrics::{Metrics, SUMMARY_EVERY, Waiting},
+    peers::Peers,
+};
 use crate::core::{
     Block, BlockRef, Effect, Event, Job, JobResult, Message, Node, Now, Snapshot, To, VerifiedTransaction,
     View, Watched,
@@ -25,15 +29,21 @@ const BATCHES_MAX: usize = 32;
 const QUERIES_MAX: usize = 256;
 /// The core is not woken more often than this by its timers (doomslug_step_period of neard).
 const STEP: Duration = Duration::from_millis(10);
-/// Metrics follow the core this often.
-const METRICS_EVERY: Duration = Duration::from_millis(100);
+/// Metrics follow the core this often when nobody asks and it has something to do.
+const METRICS_EVERY: Duration = Duration::from_secs(1);
 
 /// A question to the core.
 #[derive(Debug)]
 pub(super) enum Query {
     Block(BlockRef, oneshot::Sender<Option<Arc<Block>>>),
     Snapshot(BlockRef, oneshot::Sender<Option<Snapshot>>),
-    Watched { signer: AccountId, nonce: u64, answer: oneshot::Sender<Option<Watched>> },
+    Watched {
+        signer: AccountId,
+        nonce: u64,
+        answer: oneshot::Sender<Option<Watched>>,
+    },
+    /// Metrics are to follow the core; answered when they do.
+    Metrics(oneshot::Sender<()>),
 }
 
 /// The ways into the core.
@@ -58,6 +68,7 @@ pub(super) struct Driver {
     jobs: JoinSet<JobResult>,
     started: Instant,
     metrics_at: Duration,
+    summary_at: Duration,
 }
 
 impl Driver {
@@ -83,6 +94,7 @@ impl Driver {
             jobs: JoinSet::new(),
             started: Instant::now(),
             metrics_at: Duration::ZERO,
+            summary_at: Duration::ZERO,
         };
         (driver, inputs)
     }
@@ -100,6 +112,10 @@ impl Driver {
                     ticked = Instant::now();
                     Event::Tick
                 }
+                () = tokio::time::sleep_until(self.started + self.summary_at) => {
+                    self.summarize();
+                    continue;
+                }
                 Some(query) = self.queries.recv() => {
                     self.answer(query);
                     continue;
@@ -114,16 +130,34 @@ impl Driver {
             if let Some(view) = self.node.take_view() {
                 self.view.send_replace(view);
             }
+            self.metrics.observe(&self.node.take_observations());
             if now.elapsed >= self.metrics_at + METRICS_EVERY {
                 self.metrics_at = now.elapsed;
-                let observations = self.node.take_observations();
-                self.metrics.follow(self.node.stats(), &observations);
+                self.follow();
             }
         }
         self.waiting.clear();
         // Jobs cannot be interrupted; they are short.
         while self.jobs.join_next().await.is_some() {}
         Ok(())
+    }
+
+    /// Brings the metrics to what the core counts.
+    fn follow(&self) {
+        let validations = self.waiting.iter().filter(|job| job.name() == "validate").count();
+        let waiting = Waiting {
+            events: self.events.len(),
+            transactions: self.transactions.len(),
+            queries: self.queries.len(),
+            validations,
+        };
+        self.metrics.follow(self.node.stats(), waiting);
+    }
+
+    fn summarize(&mut self) {
+        let now = self.started.elapsed();
+        self.summary_at = now + SUMMARY_EVERY;
+        self.metrics.summarize(&self.node, now);
     }
 
     fn perform(&mut self, effect: Effect) -> Result<(), NodeError> {
@@ -158,6 +192,11 @@ impl Driver {
         match query {
             Query::Block(at, answer) => drop(answer.send(self.node.block(at).cloned())),
             Query::Snapshot(at, answer) => drop(answer.send(self.node.snapshot(at))),
+            Query::Metrics(answer) => {
+                self.follow();
+                // Nobody waits where the scrape was given up.
+                answer.send(()).ok();
+            }
             Query::Watched { signer, nonce, answer } => drop(answer.send(self.node.watched(&signer, nonce))),
         }
     }

@@ -26,7 +26,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{NodeError, metrics::Metrics, rpc::Rpc, seldom::Seldom};
+use super::{NodeError, rpc::Rpc, scrape::Scrape, seldom::Seldom};
 
 /// neard's `rpc.limits_config.json_payload_max_size`.
 const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
@@ -50,7 +50,7 @@ fn json(status: StatusCode, body: &Value) -> Response {
 pub(super) async fn serve(
     listener: TcpListener,
     rpc: Arc<Rpc>,
-    metrics: Arc<Metrics>,
+    scrape: Arc<Scrape>,
     cancel: CancellationToken,
 ) -> Result<(), NodeError> {
     let app = Router::new()
@@ -58,7 +58,7 @@ pub(super) async fn serve(
         .route("/status", get(on_status))
         .route("/health", get(|| async { json(StatusCode::OK, &Value::Null) }))
         .with_state(rpc)
-        .route("/metrics", get(on_metrics).with_state(metrics));
+        .route("/metrics", get(on_metrics).with_state(scrape));
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     let mut faults = Seldom::new();
@@ -140,8 +140,8 @@ async fn on_status(State(rpc): State<Arc<Rpc>>) -> Response {
     json(StatusCode::OK, &rpc.status())
 }
 
-async fn on_metrics(State(metrics): State<Arc<Metrics>>) -> Response {
-    match metrics.text() {
+async fn on_metrics(State(scrape): State<Arc<Scrape>>) -> Response {
+    match scrape.text().await {
         Ok(text) => ([(CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }

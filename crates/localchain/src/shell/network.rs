@@ -13,6 +13,7 @@ use tpsctl_near::PublicKey;
 use super::{
     NodeError,
     connection::{Context, Ended, accept, dial},
+    contain::contain,
     home::Home,
     seldom::Seldom,
 };
@@ -97,7 +98,7 @@ impl Network {
             Ok((stream, addr)) if self.inbound < self.inbound_max => {
                 tracing::debug!(%addr, "a peer connects");
                 self.inbound += 1;
-                let serve = accept(stream, Arc::clone(&self.context), cancel.clone());
+                let serve = contain(accept(stream, Arc::clone(&self.context), cancel.clone()));
                 self.connections.spawn(async { (None, serve.await) });
             }
             Ok((_dropped, addr)) => self.on_refused(addr),
@@ -126,6 +127,10 @@ impl Network {
                 let peer = dialed.as_ref().map(tracing::field::display);
                 let (chain_id, genesis) = (&identity.chain_id, &identity.genesis_hash);
                 tracing::warn!(peer, why, own_chain_id = chain_id, own_genesis = %genesis, "no connection: a handshake was refused");
+            }
+            Err(error @ Ended::Panic(_)) => {
+                self.context.peers.count_panic();
+                tracing::error!(%error, "a connection ended; the node goes on");
             }
             Err(error) => {
                 let cause = std::error::Error::source(error).map(tracing::field::display);
@@ -170,7 +175,7 @@ impl Network {
             }
             state.is_running = true;
             state.began = now;
-            let serve = dial(key, addr, Arc::clone(&self.context), cancel.clone());
+            let serve = contain(dial(key, addr, Arc::clone(&self.context), cancel.clone()));
             self.connections.spawn(async move { (Some(key), serve.await) });
         }
     }

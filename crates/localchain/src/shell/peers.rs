@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     net::SocketAddr,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -42,19 +42,29 @@ impl Peers {
         Self { nodes: Mutex::default(), next_id: AtomicU64::new(0), metrics }
     }
 
+    /// A connection that panicked while it held this left nothing half done: each change is one step.
+    fn nodes(&self) -> MutexGuard<'_, BTreeMap<PublicKey, (u64, Peer)>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts one message that came.
     pub(super) fn count(&self, name: &str) {
-        self.metrics.messages.with_label_values(&[name]).inc();
+        self.metrics.message(name);
+    }
+
+    /// Counts a connection that ended by a panic.
+    pub(super) fn count_panic(&self) {
+        self.metrics.connection_panic();
     }
 
     /// Counts connections of all kinds.
     pub(super) fn set_connections(&self, connections: usize) {
-        self.metrics.peer_connections.set(connections.cast_signed() as i64);
+        self.metrics.set_connections(connections);
     }
 
     /// Adds a node; says under which number, or nothing where another connection to it stays.
     pub(super) fn add(&self, key: PublicKey, peer: Peer) -> Option<u64> {
-        let mut nodes = self.nodes.lock().ok()?;
+        let mut nodes = self.nodes();
         if let Some((_, other)) = nodes.get(&key) {
             if (other.account.is_none(), other.dialer) < (peer.account.is_none(), peer.dialer) {
                 return None;
@@ -68,20 +78,19 @@ impl Peers {
 
     /// Removes the connection with this number, if it is still the node's.
     pub(super) fn remove(&self, key: PublicKey, id: u64) {
-        if let Ok(mut nodes) = self.nodes.lock()
-            && nodes.get(&key).is_some_and(|(own, _)| *own == id)
-        {
+        let mut nodes = self.nodes();
+        if nodes.get(&key).is_some_and(|(own, _)| *own == id) {
             nodes.remove(&key);
         }
     }
 
     pub(super) fn is_connected(&self, key: &PublicKey) -> bool {
-        self.nodes.lock().is_ok_and(|nodes| nodes.contains_key(key))
+        self.nodes().contains_key(key)
     }
 
     /// Where the connected validators' nodes are reached; as many as one message may tell of.
     pub(super) fn validators(&self) -> Vec<(PublicKey, SocketAddr)> {
-        let Ok(nodes) = self.nodes.lock() else { return Vec::new() };
+        let nodes = self.nodes();
         let proven = nodes.iter().filter(|(_, (_, peer))| peer.account.is_some());
         proven.map(|(key, (_, peer))| (*key, peer.addr)).take(TOLD_MAX).collect()
     }
@@ -105,7 +114,7 @@ impl Peers {
     }
 
     fn send_where(&self, is_meant: impl Fn(&PublicKey, &Peer) -> bool, frame: &Bytes) {
-        let Ok(nodes) = self.nodes.lock() else { return };
+        let nodes = self.nodes();
         for (key, (_, peer)) in nodes.iter().filter(|(key, (_, peer))| is_meant(key, peer)) {
             if !peer.cancel.is_cancelled() && !peer.outbox.push(frame.clone()) {
                 tracing::warn!(peer = %key, "dropped a peer that reads too slowly");

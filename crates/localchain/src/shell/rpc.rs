@@ -23,6 +23,7 @@ use super::{
     driver::{Inputs, Query},
     home::Home,
     json,
+    metrics::Call,
 };
 use crate::core::{Block, BlockRef, Snapshot, View};
 
@@ -89,13 +90,22 @@ impl Rpc {
         let id = request.get("id").cloned().unwrap_or(Value::Null);
         let params = request.get("params").cloned().unwrap_or(Value::Null);
         let answer = match request.get("method").and_then(Value::as_str) {
-            Some(method) => self.call(method, params).await,
+            Some(method) => self.counted(method, params).await,
             None => Err(RpcError::parse("JSON RPC Request format was expected")),
         };
         match answer {
             Ok(result) => (200, json!({"jsonrpc": "2.0", "result": result, "id": id})),
             Err(error) => (error.http_status(), error.object(&id)),
         }
+    }
+
+    async fn counted(&self, method: &str, params: Value) -> Answer {
+        let (call, began) = (Call::of(method, &params), Instant::now());
+        let answer = self.call(method, params).await;
+        let error = answer.as_ref().err().map(|error| error.object(&Value::Null));
+        let code = error.and_then(|error| error["error"]["code"].as_i64());
+        self.admission.metrics().answered(&call, began.elapsed(), code);
+        answer
     }
 
     async fn call(&self, method: &str, params: Value) -> Answer {

@@ -144,38 +144,3 @@ async fn transactions_are_answered_like_neards() {
     }
     cluster.stop().await;
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn metrics_have_neards_names_and_types() {
-    let cluster = Cluster::start(&["node0", "node1"]);
-    cluster.reach(0, 3).await;
-    let own = cluster.get(0, "/metrics").await.expect("metrics");
-    let path = super::cluster::testdata().join("metrics/chunk-producer-overloaded.txt");
-    let neard = fs_err::read_to_string(path).expect("fixture");
-    let types = |text: &str| -> std::collections::BTreeMap<String, String> {
-        let lines = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
-        lines.filter_map(|line| line.split_once(' ')).map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
-    };
-    let neard = types(&neard);
-    for (name, kind) in types(&own) {
-        // Not in the recorded scrape: the node had made no block, or no witness had failed.
-        let is_recorded = neard.contains_key(&name);
-        assert!(
-            is_recorded
-                || matches!(
-                    &*name,
-                    "near_block_produced_total" | "near_chunk_witness_validation_failed_total"
-                ),
-            "{name}"
-        );
-        if is_recorded {
-            assert_eq!(neard[&name], kind, "{name}");
-        }
-    }
-    for line in
-        ["near_transaction_pool_entries{shard_id=\"s0.v3\"}", "near_chunk_skipped_total{shard_id=\"1\"}"]
-    {
-        assert!(own.contains(line), "{line} in\n{own}");
-    }
-    cluster.stop().await;
-}

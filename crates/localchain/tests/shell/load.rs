@@ -18,7 +18,7 @@ fn unix_seconds() -> u64 {
 }
 
 /// Sends transfers of one user to one node as an anonymous peer does.
-async fn inject(
+pub(crate) async fn inject(
     cluster: &Cluster,
     index: usize,
     (signer, receiver): (&str, &str),

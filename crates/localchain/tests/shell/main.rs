@@ -6,3 +6,4 @@ mod conformance;
 mod handshake;
 mod home;
 mod load;
+mod metrics;

@@ -6,13 +6,14 @@ use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
 use super::{Message, Node, Now, To};
 use crate::core::{
-    Approval, Assignment, Block, BlockRef, Chunk, Job, Settings, SignedChunkHeader, View,
+    Approval, Assignment, Block, BlockRef, Chunk, Job, Observation, Settings, SignedChunkHeader, View,
     chain::{Chain, ChunkResult, Entry, HeadChange, ShardEntry, child_header},
     job::Work,
     pool::Pool,
     runtime::{ApplyInput, Outcome},
     signatures::{Claim, Signatures},
     state::ShardState,
+    tally::Tallies,
     types::{ArcBlock, ArcChunk, TxKey},
 };
 
@@ -30,6 +31,8 @@ pub(super) struct Processing {
     /// Pool keys of other producers' transactions, by shard.
     included: Vec<(usize, TxKey)>,
     jobs: usize,
+    /// When all of it was there.
+    complete_at: Duration,
 }
 
 /// Why a block is not accepted, in words for the log.
@@ -92,6 +95,7 @@ impl Node {
             shards: vec![None; self.tracked.len()],
             included: Vec::new(),
             jobs: 0,
+            complete_at: now.elapsed,
         };
         for (shard, is_new) in block.header.chunk_mask.iter().enumerate() {
             if *is_new {
@@ -248,6 +252,7 @@ impl Node {
     /// Applies the new chunks of tracked shards: a job each.
     fn apply(&mut self, hash: CryptoHash, now: Now) {
         let Some(mut processing) = self.processing.remove(&hash) else { return };
+        processing.complete_at = now.elapsed;
         match self.apply_jobs(&mut processing) {
             Ok(jobs) if jobs.is_empty() => self.accept(processing, now),
             Ok(jobs) => {
@@ -305,8 +310,7 @@ impl Node {
             );
             return;
         };
-        self.stats.transactions += outcome.transactions;
-        self.stats.converted += outcome.converted;
+        self.stats.executed(shard, &outcome.executed());
         self.note_steps(&processing.block, outcome.steps);
         processing.included.extend(outcome.keys.into_iter().map(|key| (shard, key)));
         let result = ChunkResult {
@@ -329,7 +333,9 @@ impl Node {
 
     fn accept(&mut self, processing: Processing, now: Now) {
         let hash = processing.block.hash();
-        let Processing { block, chunks, shards, included, .. } = processing;
+        let Processing { block, chunks, shards, included, complete_at, .. } = processing;
+        self.count_block(&block);
+        self.observe(Observation::BlockProcessed { time: now.elapsed.saturating_sub(complete_at) });
         if let Some(change) = self.chain.insert(Entry { block, chunks, shards }) {
             for (shard, key) in included {
                 if let Some(pool) = self.pools.get_mut(&shard) {
@@ -341,17 +347,21 @@ impl Node {
         self.unblocked.extend(self.orphans.take_children(&hash));
     }
 
-    fn on_new_head(&mut self, change: &HeadChange, now: Now) {
-        for hash in &change.joined {
-            let Some(entry) = self.chain.get(hash) else { continue };
-            for (shard, is_new) in entry.block.header.chunk_mask.iter().enumerate() {
-                if *is_new {
-                    self.stats.gas_used += entry.block.header.chunks[shard].signed.header.prev_gas_used;
-                } else {
-                    self.stats.shards[shard].skipped += 1;
-                }
+    /// Every accepted block counts once, whether it stays on the chain or not (chain/client/src/client_actor.rs:1569-1586).
+    fn count_block(&mut self, block: &Block) {
+        self.stats.blocks += 1;
+        for (shard, is_new) in block.header.chunk_mask.iter().enumerate() {
+            if *is_new {
+                self.stats.chunks += 1;
+                self.stats.gas_used += block.header.chunks[shard].signed.header.prev_gas_used;
+            } else {
+                self.stats.shards[shard].skipped += 1;
             }
         }
+    }
+
+    fn on_new_head(&mut self, change: &HeadChange, now: Now) {
+        self.tally_blocks(change);
         self.settle_pools(change);
         self.chain.prune(&self.settings.limits);
         let head = Arc::clone(self.chain.head());
@@ -388,7 +398,7 @@ impl Node {
     }
 
     pub(super) fn renew_view(&mut self) {
-        let kept = (self.is_behind(), Arc::clone(&self.view.signatures));
+        let kept = (self.is_behind(), self.tallies.clone(), Arc::clone(&self.view.signatures));
         let view = Self::make_view(&self.settings, &self.chain, &self.assignment, &self.pools, kept);
         self.view = Arc::new(view);
         self.is_view_new = true;
@@ -402,7 +412,7 @@ impl Node {
         chain: &Chain,
         assignment: &Assignment,
         pools: &std::collections::BTreeMap<usize, Pool>,
-        (is_syncing, signatures): (bool, Arc<Signatures>),
+        (is_syncing, tallies, signatures): (bool, Tallies, Arc<Signatures>),
     ) -> View {
         let shards = settings.tracked.len();
         let head = chain.head();
@@ -423,6 +433,7 @@ impl Node {
             next_producers: (0..shards).map(next).collect(),
             known: Arc::clone(chain.known()),
             validity_period: settings.genesis.validity_period,
+            tallies,
             signatures,
         }
     }

@@ -9,7 +9,7 @@ use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
 use super::{Effect, Message, Node, Now, To};
 use crate::core::{
-    Assignment, Chunk, Endorsement, Job, VerifiedTransaction,
+    Assignment, Chunk, Endorsement, Job, Observation, VerifiedTransaction,
     job::Work,
     runtime::ApplyInput,
     types::ArcChunk,
@@ -181,8 +181,8 @@ impl Node {
             return;
         };
         self.chunks.validated.insert(*hash, height);
-        let validation =
-            Box::new(Validation { witness, chunk, basis, signatures: Arc::clone(&self.view.signatures) });
+        let signatures = Arc::clone(&self.view.signatures);
+        let validation = Box::new(Validation { shard, witness, chunk, basis, signatures });
         self.effects.push(Effect::Run(Job(Work::Validate(validation))));
     }
 
@@ -212,10 +212,10 @@ impl Node {
         Some(Basis::Execute { pre_root: last.signed.header.prev_state_root, input })
     }
 
-    pub(super) fn on_validated(&mut self, hash: CryptoHash, verdict: Result<(), Fault>) {
+    pub(super) fn on_validated(&mut self, hash: CryptoHash, shard: usize, verdict: Result<(), Fault>) {
         let Some(chunk) = self.chunks.chunks.get(&hash).cloned() else { return };
         if let Err(fault) = verdict {
-            self.stats.invalid_witnesses += 1;
+            self.stats.invalid_witness(shard, fault.label());
             let (shard_id, height) = (chunk.header().shard_id, chunk.header().height_created);
             tracing::warn!(shard_id, height, %fault, "did not endorse a chunk");
             return;
@@ -269,7 +269,27 @@ impl Node {
     fn keep_endorsement(&mut self, endorsement: &Endorsement) {
         let new = || (endorsement.height_created, BTreeMap::new());
         let (_, all) = self.chunks.endorsements.entry(endorsement.chunk_hash).or_insert_with(new);
-        all.insert(endorsement.validator as usize, endorsement.signature);
+        let is_new = all.insert(endorsement.validator as usize, endorsement.signature).is_none();
+        if let Some(shard) = self.settings.genesis.layout.index_of_id(endorsement.shard_id) {
+            self.stats.shards[shard].endorsements += u64::from(is_new);
+        }
+    }
+
+    /// Notes how much of what it needs the shard's chunk on the head has, if there is one, when a block is made
+    /// (chain/client/src/chunk_inclusion_tracker.rs).
+    pub(super) fn observe_endorsements(&mut self, shard: usize) {
+        let head = self.chain.head();
+        let (parent, height) = (head.hash(), head.height() + 1);
+        let Some(chunk) = self.chunks.by_parent.get(&(parent, shard)).copied() else { return };
+        let assigned = self.chunk_validators(height, shard);
+        let given = self.chunks.endorsements.get(&chunk).map(|(_, given)| given);
+        let has = |index: &usize| given.is_some_and(|given| given.contains_key(index));
+        let total: u128 = assigned.values().sum();
+        let endorsed = assigned.iter().filter(|(index, _)| has(index)).map(|(_, stake)| stake).sum();
+        let missing = assigned.keys().filter(|index| !has(index)).count() as u64;
+        if total > 0 {
+            self.observe(Observation::Endorsed { shard, endorsed, total, missing });
+        }
     }
 
     /// Whether the shard's chunk on the head may go into a block.

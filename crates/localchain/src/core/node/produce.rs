@@ -79,6 +79,9 @@ impl Node {
     }
 
     fn make_block(&mut self, height: u64, chunks: Vec<Readiness>, now: Now) {
+        for shard in 0..chunks.len() {
+            self.observe_endorsements(shard);
+        }
         let Some(Me { account, key, .. }) = &self.me else { return };
         let parent = Arc::clone(self.chain.head());
         let mut header = BlockHeader {
@@ -166,7 +169,8 @@ impl Node {
     }
 
     pub(super) fn on_produced(&mut self, produced: Produced, now: Now) {
-        let Produced { shard, chunk, witness, used, rejected, limited_by } = produced;
+        let Produced { shard, chunk, witness, used, rejected, limited_by, time } = produced;
+        self.observe(Observation::ChunkProduced { shard, time, witness_bytes: witness.bytes() });
         let Some(pool) = self.pools.get_mut(&shard) else { return };
         if let Some(last) = used.last() {
             pool.advance(last.key().group);
@@ -179,8 +183,9 @@ impl Node {
             ("invalid_block_hash", rejected.invalid_block_hash.len()),
         ];
         for (reason, rejected) in counts.into_iter().chain([("congestion", 0)]) {
-            self.observations.push(Observation { shard, reason, rejected: rejected as u64 });
+            self.observe(Observation::Rejected { shard, reason, count: rejected as u64 });
         }
+        self.stats.chunks_made += 1;
         let stats = &mut self.stats.shards[shard];
         stats.chunk_transactions += used.len() as u64;
         *stats.limited_by.entry(limited_by).or_default() += 1;

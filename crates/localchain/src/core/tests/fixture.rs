@@ -403,7 +403,9 @@ fn transactions(result: &JobResult) -> u32 {
     match &result.0 {
         Finished::Applied { outcome: Some(outcome), .. } => outcome.transactions as u32,
         Finished::Produced(produced) => produced.used.len() as u32,
-        Finished::Validated { counts, .. } => counts.0 as u32,
+        Finished::Validated { report, .. } => {
+            report.executed.map_or(0, |(executed, _)| executed.transactions as u32)
+        }
         Finished::Applied { outcome: None, .. } => 0,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fixture::{Net, genesis, user};
-use crate::core::{BlockRef, Message};
+use crate::core::{BlockRef, Message, Observation};
 
 const SECOND: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(10);
@@ -74,6 +74,8 @@ fn transactions_of_a_lost_block_are_included_later_exactly_once() {
     assert!(net.watcher().block(BlockRef::Height(height)).is_none());
     assert_eq!(net.settled(), 30);
     net.assert_closed();
+    run_until(&mut net, |net| net.height(0) == net.height(1));
+    super::tallies::assert_same(&net, 0, 1);
     for turn in 0..USERS {
         let snapshot = net.watcher().snapshot(BlockRef::Head).expect("head");
         let nonces: Vec<u64> = (0..4)
@@ -93,6 +95,10 @@ fn a_chunk_that_is_in_both_blocks_leaves_nothing_in_the_pool() {
     assert_eq!(net.settled(), 30);
     net.assert_closed();
     let node = net.slots[0].node.as_mut().expect("running");
-    let rejected: u64 = node.take_observations().iter().map(|own| own.rejected).sum();
+    let rejected = |own: &Observation| match own {
+        Observation::Rejected { count, .. } => *count,
+        _ => 0,
+    };
+    let rejected: u64 = node.take_observations().iter().map(rejected).sum();
     assert_eq!(rejected, 0, "nothing was offered again");
 }

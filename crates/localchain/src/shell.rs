@@ -15,8 +15,10 @@ mod home;
 mod http;
 mod index;
 mod json;
+mod meter;
 mod metrics;
 mod network;
+mod offline;
 mod outbox;
 mod peers;
 mod reload;
@@ -34,10 +36,20 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tpsctl_near::files::FileError;
 
-pub use self::index::{IndexError, index_genesis};
 use self::{
-    admission::Admission, connection::Context, driver::Driver, metrics::Metrics, network::Network,
-    peers::Peers, reload::Reloader, rpc::Rpc, scrape::Scrape,
+    admission::Admission,
+    connection::Context,
+    driver::Driver,
+    metrics::Metrics,
+    network::Network,
+    peers::Peers,
+    reload::Reloader,
+    rpc::{Parts, Rpc},
+    scrape::Scrape,
+};
+pub use self::{
+    index::{IndexError, index_genesis},
+    offline::OfflineRpc,
 };
 use crate::core::Node;
 
@@ -150,14 +162,26 @@ pub async fn run_reloadable(
         Some(addr) => Some(listen(addr, "JSON-RPC").await?),
         None => None,
     };
+    let metrics_listener = match home.metrics_addr() {
+        Some(addr) => Some(listen(addr, "metrics").await?),
+        None => None,
+    };
     let node = Node::new(home.settings.clone());
+    let assignment = node.assignment().clone();
     let metrics = Arc::new(Metrics::new(&home.settings.genesis));
     let peers = Arc::new(Peers::new(Arc::clone(&metrics)));
     let (view_sender, view) = watch::channel(Arc::clone(node.view()));
     let (driver, inputs) = Driver::new(node, Arc::clone(&peers), Arc::clone(&metrics), view_sender);
     let admission =
         Arc::new(Admission::new(view.clone(), inputs.clone(), Arc::clone(&peers), Arc::clone(&metrics)));
-    let rpc = Rpc::new(&home, view.clone(), inputs.clone(), Arc::clone(&admission), cancel.clone());
+    let parts = Parts {
+        view: view.clone(),
+        inputs: inputs.clone(),
+        admission: Arc::clone(&admission),
+        peers: Arc::clone(&peers),
+        assignment,
+    };
+    let rpc = Rpc::new(&home, parts, cancel.clone());
     let reloader = Reloader::new(&options.home, &home.config, inputs.events.clone(), Arc::clone(&metrics));
     let scrape = Arc::new(Scrape::new(metrics, inputs.clone()));
     let context = Context::new(&home, view, inputs, admission, peers);
@@ -175,7 +199,11 @@ pub async fn run_reloadable(
     let network = Network::new(context, &home);
     tasks.spawn(network.run(network_listener, cancel.clone()));
     if let Some(listener) = rpc_listener {
-        tasks.spawn(http::serve(listener, Arc::new(rpc), scrape, cancel.clone()));
+        let app = http::app(Arc::new(rpc), Arc::clone(&scrape));
+        tasks.spawn(http::serve(listener, app, cancel.clone()));
+    }
+    if let Some(listener) = metrics_listener {
+        tasks.spawn(http::serve(listener, http::metrics_app(scrape), cancel.clone()));
     }
     let mut outcome = Ok(());
     while let Some(ended) = tasks.join_next().await {

@@ -24,7 +24,7 @@ pub use genesis_lines::{GENESIS_TAIL_BYTES, read_genesis_head, read_record_lines
 pub use key::KeyFile;
 pub use node::{
     ConsensusFile, DEFAULT_POOL_SIZE_LIMIT_BYTES, NetworkFile, NodeConfigFile, PeerAddr, PeerAddrError,
-    RpcFile, TrackedShardsFile,
+    PollingFile, RequestLimitsFile, RpcFile, TrackedShardsFile,
 };
 pub use number::{Ratio, RatioError, decimal};
 pub use record::{AccessKeyFile, AccountFile, AccountVersion, Permission, StateRecord};

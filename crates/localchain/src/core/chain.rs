@@ -317,6 +317,16 @@ impl Chain {
         page
     }
 
+    /// The block of the chain that first included a chunk whose body is kept, and the shard.
+    pub(crate) fn including(&self, hash: &CryptoHash) -> Option<(&ArcBlock, usize)> {
+        let kept = self.canonical.range(self.bodies_from..).rev();
+        let mut entries = kept.filter_map(|(_, hash)| self.entries.get(hash));
+        entries.find_map(|entry| {
+            let is_it = |chunk: &Option<ArcChunk>| chunk.as_ref().is_some_and(|own| own.hash() == *hash);
+            Some((&entry.block, entry.chunks.iter().position(is_it)?))
+        })
+    }
+
     /// A chunk of a recent block, by its hash.
     pub(crate) fn chunk(&self, hash: &CryptoHash) -> Option<&ArcChunk> {
         let recent = self.canonical.values().rev().take(PAGE_BLOCKS_MAX);

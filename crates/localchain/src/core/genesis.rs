@@ -205,6 +205,8 @@ pub struct Limits {
     pub kept_bytes: usize,
     /// About so many bytes of headers are kept.
     pub kept_header_bytes: usize,
+    /// Whether the outcomes of all transactions are remembered, or of those that are watched.
+    pub keeps_outcomes: bool,
 }
 
 impl Limits {
@@ -221,6 +223,7 @@ impl Limits {
             kept_blocks: 1_000,
             kept_bytes: 256 * 1024 * 1024,
             kept_header_bytes: 64 * 1024 * 1024,
+            keeps_outcomes: false,
         }
     }
 }

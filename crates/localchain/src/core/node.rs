@@ -3,30 +3,25 @@
 mod blocks;
 mod chunks;
 mod counted;
+mod lookup;
 mod orphans;
 mod produce;
 mod sync;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::Arc,
     time::Duration,
 };
 
 use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey};
 
+pub use self::lookup::{ChunkRef, FoundChunk, NoChunk};
 use self::{blocks::Processing, chunks::ChunkStore, orphans::Orphans, sync::Sync};
 use super::{
     ApplyReason, Assignment, Block, BlockRef, Genesis, Insertion, Job, JobResult, Message, Now, Observation,
-    Settings, Stats, Tuning, VerifiedTransaction, View,
-    chain::Chain,
-    doomslug::Doomslug,
-    job::Finished,
-    pool::Pool,
-    runtime::{Step, TxName},
-    stats::OBSERVATIONS_MAX,
-    tally::Tallies,
-    types::ArcBlock,
+    Settings, Stats, Tuning, VerifiedTransaction, View, chain::Chain, doomslug::Doomslug, job::Finished,
+    outcomes::Outcomes, pool::Pool, stats::OBSERVATIONS_MAX, tally::Tallies, types::ArcBlock,
     witness::ValidationReport,
 };
 
@@ -66,7 +61,7 @@ pub enum Event {
     Job(JobResult),
     /// Delays and time limits change.
     Tune(Tuning),
-    /// Somebody wants to know what becomes of a transaction; see [`Node::watched`].
+    /// Somebody wants to know what becomes of a transaction; see [`Node::transaction`].
     Watch {
         /// Its signer.
         signer: AccountId,
@@ -109,17 +104,6 @@ pub enum Effect {
     },
 }
 
-/// What is known of a watched transaction. A place is height and hash of a block.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Watched {
-    /// Where it was converted to a receipt.
-    pub converted: Option<(u64, CryptoHash)>,
-    /// Where it was included in vain.
-    pub failed: Option<(u64, CryptoHash)>,
-    /// Where its receipt was executed, and whether with success.
-    pub executed: Option<(u64, CryptoHash, bool)>,
-}
-
 struct Me {
     account: AccountId,
     index: usize,
@@ -160,10 +144,6 @@ pub fn kept_shards(
     Roles::of(genesis, validator, tracked).tracked
 }
 
-/// Watches end after this.
-const WATCH_TIME: Duration = Duration::from_mins(1);
-const WATCHES_MAX: usize = 10_000;
-
 /// A node without I/O and without a clock.
 pub struct Node {
     settings: Settings,
@@ -183,8 +163,7 @@ pub struct Node {
     /// The height that this node can make a block for, the parent, and since when.
     ready_since: Option<(u64, CryptoHash, Duration)>,
     largest_made: u64,
-    watches: BTreeMap<TxName, (Duration, Watched)>,
-    watch_names: Arc<BTreeSet<TxName>>,
+    outcomes: Outcomes,
     tallies: Tallies,
     stats: Stats,
     observations: Vec<Observation>,
@@ -226,8 +205,7 @@ impl Node {
             sync: Sync::default(),
             ready_since: None,
             largest_made: head.height(),
-            watches: BTreeMap::new(),
-            watch_names: Arc::default(),
+            outcomes: Outcomes::new(settings.limits.keeps_outcomes),
             observations: Vec::new(),
             is_view_new: true,
             effects: Vec::new(),
@@ -262,7 +240,7 @@ impl Node {
                 self.settings.limits.prepare_time = prepare_time;
                 self.doomslug.retime(timing);
             }
-            Event::Watch { signer, nonce } => self.watch((signer, nonce), now),
+            Event::Watch { signer, nonce } => self.outcomes.add_watch((signer, nonce), now.elapsed),
         }
         while let Some(block) = self.unblocked.pop_front() {
             self.begin(&block, None, now);
@@ -404,11 +382,6 @@ impl Node {
         std::mem::take(&mut self.observations)
     }
 
-    /// What is known of a transaction that was watched with [`Event::Watch`].
-    pub fn watched(&self, signer: &AccountId, nonce: u64) -> Option<Watched> {
-        self.watches.get(&(signer.clone(), nonce)).map(|(_, watched)| *watched)
-    }
-
     /// Where nobody takes them, later ones are lost.
     fn observe(&mut self, observation: Observation) {
         if self.observations.len() < OBSERVATIONS_MAX {
@@ -423,26 +396,6 @@ impl Node {
         }
         if let Some(time) = report.time {
             self.observe(Observation::Validated { shard, time });
-        }
-    }
-
-    fn watch(&mut self, name: TxName, now: Now) {
-        self.watches.retain(|_, (since, _)| now.elapsed < *since + WATCH_TIME);
-        if self.watches.len() < WATCHES_MAX {
-            self.watches.entry(name).or_insert((now.elapsed, Watched::default()));
-        }
-        self.watch_names = Arc::new(self.watches.keys().cloned().collect());
-    }
-
-    fn note_steps(&mut self, block: &Block, steps: Vec<(TxName, Step)>) {
-        let place = (block.height(), block.hash());
-        for (name, step) in steps {
-            let Some((_, watched)) = self.watches.get_mut(&name) else { continue };
-            match step {
-                Step::Converted => watched.converted = Some(place),
-                Step::Failed => watched.failed = Some(place),
-                Step::Executed { is_success } => watched.executed = Some((place.0, place.1, is_success)),
-            }
         }
     }
 

@@ -6,7 +6,7 @@
 //! and the gas price does not move.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
 
@@ -16,15 +16,13 @@ use tpsctl_near::{
 
 use super::{
     account::{AccessKey, Account},
+    outcomes::{Execution, Step, TxName, Watch},
     state::ShardState,
     stats::{Executed, Queue},
     transfer::{Charge, InvalidTx, Receipt, ReceiptKind, charge, quote},
     tree::{Incomplete, Key, Leaf, key_of},
     types::{ArcChunk, TxKey, list_bytes, read_list, receipts_root},
 };
-
-/// Signer and nonce of a transaction that somebody waits for.
-pub(crate) type TxName = (AccountId, u64);
 
 /// All that applying a chunk depends on.
 #[derive(Debug, Clone)]
@@ -39,17 +37,9 @@ pub(crate) struct ApplyInput {
     /// Chunks whose receipts for this shard have not been applied yet, in order of block and shard.
     pub(crate) incoming: Vec<ArcChunk>,
     /// Transactions to report on.
-    pub(crate) watch: Arc<BTreeSet<TxName>>,
+    pub(crate) watch: Arc<Watch>,
     /// Whether to list the pool keys of the chunk's transactions.
     pub(crate) wants_keys: bool,
-}
-
-/// A step in the life of a watched transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
-    Converted,
-    Failed,
-    Executed { is_success: bool },
 }
 
 /// What applying a chunk did.
@@ -215,13 +205,9 @@ pub(crate) fn apply(pre: &ShardState, input: &ApplyInput) -> Result<Outcome, Inc
 }
 
 impl Run<'_> {
-    fn note(&mut self, name: (&AccountId, u64), step: Step) {
-        if self.input.watch.is_empty() {
-            return;
-        }
-        let name = (name.0.clone(), name.1);
-        if self.input.watch.contains(&name) {
-            self.steps.push((name, step));
+    fn note(&mut self, (signer, nonce): (&AccountId, u64), step: impl FnOnce() -> Step) {
+        if self.input.watch.covers(signer, nonce) {
+            self.steps.push(((signer.clone(), nonce), step()));
         }
     }
 
@@ -232,7 +218,7 @@ impl Run<'_> {
             return Ok(false);
         }
         let Ok(charge) = self.accounts.charge(signed, self.input.gas_price, self.input.height)? else {
-            self.note(name, Step::Failed);
+            self.note(name, || Step::Failed { hash: signed.hash(), signed: Arc::new(signed.clone()) });
             return Ok(false);
         };
         self.gas_used = self.gas_used.saturating_add(charge.gas_burnt);
@@ -242,7 +228,7 @@ impl Run<'_> {
         } else {
             self.send(charge.receipt);
         }
-        self.note(name, Step::Converted);
+        self.note(name, || Step::Converted { hash: signed.hash(), signed: Arc::new(signed.clone()) });
         Ok(true)
     }
 
@@ -269,6 +255,7 @@ impl Run<'_> {
                 account.amount = account.amount.saturating_add(receipt.deposit);
                 entry.is_changed = true;
             }
+            self.note((&receipt.signer_id, receipt.nonce), || Step::Refunded);
             return Ok(());
         };
         if entry.account.is_none() {
@@ -284,11 +271,13 @@ impl Run<'_> {
             }
             None => surplus += receipt.deposit,
         }
-        self.balance_burnt += u128::from(gas) * bought_at.min(self.input.gas_price);
+        let burnt = u128::from(gas) * bought_at.min(self.input.gas_price);
+        self.balance_burnt += burnt;
         if surplus > 0 {
             self.send(receipt.refund(surplus));
         }
-        self.note((&receipt.signer_id, receipt.nonce), Step::Executed { is_success });
+        let execution = Execution { is_success, gas_burnt: gas, tokens_burnt: burnt, refund: surplus };
+        self.note((&receipt.signer_id, receipt.nonce), || Step::Executed(execution));
         Ok(())
     }
 }

@@ -279,6 +279,7 @@ impl Session {
             if len == 0 {
                 return Ok(());
             }
+            self.context.peers.count_received(len);
             decoder.push(&buffer[..len]);
         }
     }

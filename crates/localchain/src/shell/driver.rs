@@ -8,7 +8,7 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
-use tpsctl_near::AccountId;
+use tpsctl_near::CryptoHash;
 
 use super::{
     NodeError, clock,
@@ -16,8 +16,8 @@ use super::{
     peers::Peers,
 };
 use crate::core::{
-    Block, BlockRef, Effect, Event, Job, JobResult, Message, Node, Now, Snapshot, To, VerifiedTransaction,
-    View, Watched,
+    Block, BlockRef, ChunkRef, Effect, Event, Found, FoundChunk, Job, JobResult, Message, NoChunk, Node, Now,
+    Snapshot, To, VerifiedTransaction, View,
 };
 
 /// Jobs that run at once.
@@ -37,11 +37,8 @@ const METRICS_EVERY: Duration = Duration::from_secs(1);
 pub(super) enum Query {
     Block(BlockRef, oneshot::Sender<Option<Arc<Block>>>),
     Snapshot(BlockRef, oneshot::Sender<Option<Snapshot>>),
-    Watched {
-        signer: AccountId,
-        nonce: u64,
-        answer: oneshot::Sender<Option<Watched>>,
-    },
+    Transaction(CryptoHash, oneshot::Sender<Option<Found>>),
+    Chunk(ChunkRef, oneshot::Sender<Result<FoundChunk, NoChunk>>),
     /// Metrics are to follow the core; answered when they do.
     Metrics(oneshot::Sender<()>),
 }
@@ -187,17 +184,24 @@ impl Driver {
         }
     }
 
-    /// Answers a query. Whoever asked may have gone away; then there is nobody to tell.
     fn answer(&self, query: Query) {
-        match query {
-            Query::Block(at, answer) => drop(answer.send(self.node.block(at).cloned())),
-            Query::Snapshot(at, answer) => drop(answer.send(self.node.snapshot(at))),
-            Query::Metrics(answer) => {
-                self.follow();
-                // Nobody waits where the scrape was given up.
-                answer.send(()).ok();
-            }
-            Query::Watched { signer, nonce, answer } => drop(answer.send(self.node.watched(&signer, nonce))),
+        if matches!(query, Query::Metrics(_)) {
+            self.follow();
+        }
+        query.answer(&self.node);
+    }
+}
+
+impl Query {
+    /// Answers from the node. Whoever asked may have gone away; then there is nobody to tell.
+    pub(super) fn answer(self, node: &Node) {
+        match self {
+            Self::Block(at, answer) => drop(answer.send(node.block(at).cloned())),
+            Self::Snapshot(at, answer) => drop(answer.send(node.snapshot(at))),
+            Self::Transaction(hash, answer) => drop(answer.send(node.transaction(&hash))),
+            Self::Chunk(at, answer) => drop(answer.send(node.find_chunk(at))),
+            // What the metrics follow is the driver's; see [`Driver::answer`].
+            Self::Metrics(answer) => drop(answer.send(())),
         }
     }
 }

@@ -14,7 +14,7 @@ use tpsctl_near::{
     AccountId, KeyPair, PublicKey, ShardLayout,
     files::{
         EpochConfigFile, FileError, GenesisConfigFile, KeyFile, NodeConfigFile, PeerAddr, Permission,
-        StateRecord, TrackedShardsFile, from_text, read_genesis,
+        RpcFile, StateRecord, TrackedShardsFile, from_text, read_genesis,
     },
 };
 
@@ -34,12 +34,16 @@ const GAS_PRICE_MAX: u128 = 1_000_000_000_000_000_000;
 const MANDATES_MAX: u64 = 10_000;
 
 /// All that the home directory says.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Home {
     pub(super) config: NodeConfigFile,
+    pub(super) folder: PathBuf,
+    pub(super) genesis_path: PathBuf,
     pub(super) settings: Settings,
     pub(super) node_key: KeyPair,
     pub(super) rpc_addr: Option<SocketAddr>,
+    /// How the RPC behaves, where there is one.
+    pub(super) rpc: RpcFile,
     pub(super) network_addr: SocketAddr,
     /// Where others reach this node.
     pub(super) public_addr: SocketAddr,
@@ -106,13 +110,17 @@ impl Home {
         let limits = Limits {
             pool_bytes: config.transaction_pool_size_limit,
             prepare_time: tuning.prepare_time,
+            keeps_outcomes: keeps_outcomes(&config),
             ..Limits::of_chain(&genesis)
         };
         let own_addr = config.network.public_addrs.iter().find(|own| own.id == node_key.key.public());
         Ok(Self {
             settings: Settings { genesis, timing: tuning.timing, limits, validator, tracked },
             node_key: node_key.key,
+            folder: home.to_owned(),
+            genesis_path: home.join(&config.genesis_file),
             rpc_addr: config.rpc.as_ref().map(|rpc| rpc.addr),
+            rpc: config.rpc.clone().unwrap_or_default(),
             network_addr: config.network.addr,
             public_addr: own_addr.map_or(config.network.addr, |own| own.addr),
             boot_nodes: config.network.boot_nodes.clone(),
@@ -121,6 +129,19 @@ impl Home {
             config,
         })
     }
+}
+
+impl Home {
+    /// Where metrics are served beside the RPC's address, if anywhere (chain/jsonrpc/src/lib.rs:3066).
+    pub(super) fn metrics_addr(&self) -> Option<SocketAddr> {
+        let rpc = self.rpc_addr?;
+        self.rpc.prometheus_addr.filter(|addr| *addr != rpc)
+    }
+}
+
+/// neard's rule: as the configuration says, or where all shards are tracked.
+fn keeps_outcomes(config: &NodeConfigFile) -> bool {
+    config.save_tx_outcomes.unwrap_or(config.tracked_shards_config == TrackedShardsFile::AllShards)
 }
 
 /// Balances and keys as the records come, in any order.
@@ -256,12 +277,18 @@ fn fault_of(file: &GenesisConfigFile, totals: Totals, mandates_per_shard: u64) -
     faults.into_iter().find(|(is_fault, _)| *is_fault).map(|(_, fault)| fault)
 }
 
-/// Mandates of a shard: from the epoch config of the highest version up to the genesis' one; from genesis where there
-/// is no epoch config (chain/epoch-manager/src/lib.rs:165-204).
+/// Mandates of a shard: from the epoch config, from genesis where there is none.
 fn read_mandates(home: &Path, genesis: &GenesisConfigFile) -> Result<u64, NodeError> {
+    let epoch = read_epoch_config(home, genesis.protocol_version)?;
+    Ok(epoch
+        .map_or(genesis.target_validator_mandates_per_shard, |own| own.target_validator_mandates_per_shard))
+}
+
+/// The epoch config of the highest version up to this one, if there is any (chain/epoch-manager/src/lib.rs:165-204).
+pub(super) fn read_epoch_config(home: &Path, version: u32) -> Result<Option<EpochConfigFile>, NodeError> {
     let folder = home.join(EPOCH_CONFIGS);
     if !folder.exists() {
-        return Ok(genesis.target_validator_mandates_per_shard);
+        return Ok(None);
     }
     let mut versions: BTreeMap<u32, PathBuf> = BTreeMap::new();
     for entry in fs::read_dir(&folder).map_err(NodeError::ReadHome)? {
@@ -270,13 +297,8 @@ fn read_mandates(home: &Path, genesis: &GenesisConfigFile) -> Result<u64, NodeEr
             versions.insert(version, path);
         }
     }
-    match versions.range(..=genesis.protocol_version).next_back() {
-        Some((_, path)) => {
-            let epoch: EpochConfigFile = read_file(path, "epoch config")?;
-            Ok(epoch.target_validator_mandates_per_shard)
-        }
-        None => Ok(genesis.target_validator_mandates_per_shard),
-    }
+    let path = versions.range(..=version).next_back().map(|(_, path)| path);
+    path.map(|path| read_file(path, "epoch config")).transpose()
 }
 
 /// Shards to track by shard index, beside those that are produced. A schedule is not followed in time: every shard that

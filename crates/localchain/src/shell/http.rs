@@ -1,4 +1,4 @@
-//! The HTTP server: JSON-RPC by POST, and `/status`, `/health`, `/metrics` by GET.
+//! The HTTP server: JSON-RPC by POST, and `/status`, `/health`, `/network_info`, `/metrics` by GET.
 //!
 //! Connections are bounded in number, and so is the time for a request's head, for its body and for a connection as a
 //! whole: who is slow is cut, and others wait for a place in the listener's queue.
@@ -9,7 +9,7 @@ use axum::{
     Router,
     body::{Bytes, to_bytes},
     extract::{Request, State},
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -26,17 +26,20 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{NodeError, rpc::Rpc, scrape::Scrape, seldom::Seldom};
+use super::{
+    NodeError,
+    rpc::{Reply, ReplyBody, Rpc},
+    scrape::Scrape,
+    seldom::Seldom,
+};
 
-/// neard's `rpc.limits_config.json_payload_max_size`.
-const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
 /// Connections served at once.
 const CONNECTIONS_MAX: usize = 128;
 /// Time for the head of a request, counted from the last answer, and again for its body.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// After this a connection ends with the answer under way: who takes no answers holds no place for ever.
 const CONNECTION_TIME: Duration = Duration::from_mins(2);
-/// An answer under way then may take this long: longer than `send_tx` waits.
+/// An answer under way then may take this long: longer than `send_tx` waits by default.
 const LAST_ANSWER_TIME: Duration = Duration::from_secs(15);
 /// Answers under way when the node ends may take this long.
 const GRACE: Duration = Duration::from_secs(1);
@@ -47,18 +50,27 @@ fn json(status: StatusCode, body: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
-pub(super) async fn serve(
-    listener: TcpListener,
-    rpc: Arc<Rpc>,
-    scrape: Arc<Scrape>,
-    cancel: CancellationToken,
-) -> Result<(), NodeError> {
-    let app = Router::new()
+/// JSON-RPC and all else that neard serves on `rpc.addr`.
+pub(super) fn app(rpc: Arc<Rpc>, scrape: Arc<Scrape>) -> Router {
+    Router::new()
         .route("/", post(on_post))
         .route("/status", get(on_status))
-        .route("/health", get(|| async { json(StatusCode::OK, &Value::Null) }))
+        .route("/health", get(on_health))
+        .route("/network_info", get(on_network_info))
         .with_state(rpc)
-        .route("/metrics", get(on_metrics).with_state(scrape));
+        .merge(metrics_app(scrape))
+}
+
+/// What neard serves on `rpc.prometheus_addr`.
+pub(super) fn metrics_app(scrape: Arc<Scrape>) -> Router {
+    Router::new().route("/metrics", get(on_metrics)).with_state(scrape)
+}
+
+pub(super) async fn serve(
+    listener: TcpListener,
+    app: Router,
+    cancel: CancellationToken,
+) -> Result<(), NodeError> {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     let mut faults = Seldom::new();
@@ -124,20 +136,45 @@ async fn converse(stream: TcpStream, app: Router, cancel: CancellationToken) {
     }
 }
 
+/// Whether a body is said to be JSON: `application/json` or `application/<some>+json`.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
+}
+
 async fn on_post(State(rpc): State<Arc<Rpc>>, request: Request) -> Response {
-    let body = tokio::time::timeout(READ_TIMEOUT, to_bytes(request.into_body(), BODY_BYTES_MAX)).await;
-    let body: Bytes = match body {
+    if !is_json(request.headers()) {
+        let text = "Expected request with `Content-Type: application/json`";
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
+    }
+    let body = to_bytes(request.into_body(), rpc.body_bytes_max());
+    let body: Bytes = match tokio::time::timeout(READ_TIMEOUT, body).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+        Ok(Err(_)) => return (StatusCode::PAYLOAD_TOO_LARGE, "length limit exceeded").into_response(),
         Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
     };
-    let (status, answer) = rpc.answer(&body).await;
+    let Reply { status, body } = rpc.answer(&body).await;
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    json(status, &answer)
+    match body {
+        ReplyBody::Json(answer) => json(status, &answer),
+        ReplyBody::Text(text) => (status, text).into_response(),
+    }
 }
 
 async fn on_status(State(rpc): State<Arc<Rpc>>) -> Response {
     json(StatusCode::OK, &rpc.status())
+}
+
+async fn on_health(State(rpc): State<Arc<Rpc>>) -> Response {
+    match rpc.health() {
+        Ok(answer) => json(StatusCode::OK, &answer),
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+async fn on_network_info(State(rpc): State<Arc<Rpc>>) -> Response {
+    json(StatusCode::OK, &rpc.network_info())
 }
 
 async fn on_metrics(State(scrape): State<Arc<Scrape>>) -> Response {

@@ -13,7 +13,7 @@ use axum::body::Bytes;
 use tokio_util::sync::CancellationToken;
 use tpsctl_near::{AccountId, PublicKey};
 
-use super::{heard::TOLD_MAX, metrics::Metrics, outbox::Outbox};
+use super::{clock, heard::TOLD_MAX, meter::Meter, metrics::Metrics, outbox::Outbox};
 use crate::core::To;
 
 /// A connected node.
@@ -35,11 +35,49 @@ pub(super) struct Peers {
     nodes: Mutex<BTreeMap<PublicKey, (u64, Peer)>>,
     next_id: AtomicU64,
     metrics: Arc<Metrics>,
+    received: Meter,
+    sent: Meter,
+}
+
+/// A connected node, as others are told of it.
+#[derive(Debug, Clone)]
+pub(super) struct PeerFacts {
+    pub(super) key: PublicKey,
+    pub(super) addr: SocketAddr,
+    pub(super) account: Option<AccountId>,
 }
 
 impl Peers {
     pub(super) fn new(metrics: Arc<Metrics>) -> Self {
-        Self { nodes: Mutex::default(), next_id: AtomicU64::new(0), metrics }
+        Self {
+            nodes: Mutex::default(),
+            next_id: AtomicU64::new(0),
+            metrics,
+            received: Meter::default(),
+            sent: Meter::default(),
+        }
+    }
+
+    /// All connected nodes.
+    pub(super) fn list(&self) -> Vec<PeerFacts> {
+        let Ok(nodes) = self.nodes.lock() else { return Vec::new() };
+        let facts = |(key, (_, peer)): (&PublicKey, &(u64, Peer))| PeerFacts {
+            key: *key,
+            addr: peer.addr,
+            account: peer.account.clone(),
+        };
+        nodes.iter().map(facts).collect()
+    }
+
+    /// Counts bytes that came from peers.
+    pub(super) fn count_received(&self, bytes: usize) {
+        self.received.add(bytes as u64, clock::unix_seconds());
+    }
+
+    /// Bytes received from peers and sent to them in the last whole second.
+    pub(super) fn bytes_per_second(&self) -> (u64, u64) {
+        let now = clock::unix_seconds();
+        (self.received.rate(now), self.sent.rate(now))
     }
 
     /// A connection that panicked while it held this left nothing half done: each change is one step.
@@ -116,7 +154,12 @@ impl Peers {
     fn send_where(&self, is_meant: impl Fn(&PublicKey, &Peer) -> bool, frame: &Bytes) {
         let nodes = self.nodes();
         for (key, (_, peer)) in nodes.iter().filter(|(key, (_, peer))| is_meant(key, peer)) {
-            if !peer.cancel.is_cancelled() && !peer.outbox.push(frame.clone()) {
+            if peer.cancel.is_cancelled() {
+                continue;
+            }
+            if peer.outbox.push(frame.clone()) {
+                self.sent.add(frame.len() as u64, clock::unix_seconds());
+            } else {
                 tracing::warn!(peer = %key, "dropped a peer that reads too slowly");
                 peer.cancel.cancel();
             }

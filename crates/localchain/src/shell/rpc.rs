@@ -1,31 +1,32 @@
-//! JSON-RPC, with neard's shapes, error objects and HTTP codes (chain/jsonrpc/src/lib.rs).
+//! JSON-RPC, with neard's methods, shapes, error objects and HTTP codes (chain/jsonrpc/src/lib.rs).
 
+mod config;
 mod error;
 mod params;
 mod send;
+mod status;
+mod validators;
+mod views;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
-    sync::{oneshot, watch},
+    sync::{OnceCell, oneshot, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
-use tpsctl_near::{AccountId, PROTOCOL_VERSION, PublicKey};
 
-use self::{
-    error::RpcError,
-    params::{BlockParams, QueryParams, QueryRequest},
-};
+use self::{config::ChainFiles, error::RpcError};
 use super::{
     admission::Admission,
     driver::{Inputs, Query},
     home::Home,
-    json,
     metrics::Call,
+    peers::Peers,
 };
-use crate::core::{Block, BlockRef, Snapshot, View};
+use crate::core::{Assignment, Block, View};
 
 /// What the RPC answers from.
 #[derive(Debug)]
@@ -33,70 +34,113 @@ pub(super) struct Rpc {
     view: watch::Receiver<Arc<View>>,
     inputs: Inputs,
     admission: Arc<Admission>,
+    peers: Arc<Peers>,
     cancel: CancellationToken,
     started: Instant,
-    chain_id: String,
-    gas_limit: u64,
-    own_addr: Option<SocketAddr>,
-    validators: Vec<AccountId>,
-    validator: Option<(AccountId, PublicKey)>,
-    node_key: PublicKey,
+    home: Home,
+    assignment: Assignment,
     genesis: Block,
-    epoch_length: u64,
+    /// Read when they are first asked for.
+    files: OnceCell<ChainFiles>,
+}
+
+/// The parts of the node that the RPC needs.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) view: watch::Receiver<Arc<View>>,
+    pub(super) inputs: Inputs,
+    pub(super) admission: Arc<Admission>,
+    pub(super) peers: Arc<Peers>,
+    pub(super) assignment: Assignment,
 }
 
 type Answer = Result<Value, RpcError>;
 
+/// An answer as it goes over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reply {
+    /// HTTP status.
+    pub(super) status: u16,
+    /// JSON, or text where the request was no JSON.
+    pub(super) body: ReplyBody,
+}
+
+/// What goes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ReplyBody {
+    Json(Value),
+    Text(String),
+}
+
+/// A request. All else that is JSON is none: lists, notifications, other versions, keys beyond these.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    jsonrpc: String,
+    id: Value,
+    method: String,
+    #[serde(default)]
+    params: Value,
+}
+
+impl Request {
+    fn read(message: Value) -> Option<Self> {
+        // A list of the fields' values would pass for the struct.
+        let request: Self =
+            if message.is_object() { serde_json::from_value(message).ok()? } else { return None };
+        (request.jsonrpc == "2.0").then_some(request)
+    }
+}
+
 impl Rpc {
-    pub(super) fn new(
-        home: &Home,
-        view: watch::Receiver<Arc<View>>,
-        inputs: Inputs,
-        admission: Arc<Admission>,
-        cancel: CancellationToken,
-    ) -> Self {
-        let genesis = &home.settings.genesis;
-        let validators = crate::core::Assignment::order(&genesis.validators);
+    pub(super) fn new(home: &Home, parts: Parts, cancel: CancellationToken) -> Self {
+        let Parts { view, inputs, admission, peers, assignment } = parts;
         Self {
             view,
             inputs,
             admission,
+            peers,
             cancel,
             started: Instant::now(),
-            chain_id: genesis.chain_id.clone(),
-            gas_limit: genesis.gas_limit,
-            own_addr: home.rpc_addr,
-            validators: validators.into_iter().map(|own| own.account_id).collect(),
-            validator: home.settings.validator.as_ref().map(|(id, key)| (id.clone(), key.public())),
-            node_key: home.node_key.public(),
-            genesis: genesis.block(),
-            epoch_length: genesis.epoch_length,
+            genesis: home.settings.genesis.block(),
+            home: home.clone(),
+            assignment,
+            files: OnceCell::new(),
         }
+    }
+
+    /// Longest body that a request may have, bytes.
+    pub(super) fn body_bytes_max(&self) -> usize {
+        self.home.rpc.limits_config.json_payload_max_size
     }
 
     fn view(&self) -> Arc<View> {
         Arc::clone(&self.view.borrow())
     }
 
-    /// HTTP status and body for the body of a POST.
-    pub(super) async fn answer(&self, body: &[u8]) -> (u16, Value) {
-        let request = match serde_json::from_slice::<Value>(body) {
-            Ok(request) if request.is_object() => request,
-            Ok(_) | Err(_) => {
-                let error = RpcError::parse("JSON RPC Request format was expected");
-                return (error.http_status(), error.object(&Value::Null));
+    /// The answer to the body of a POST.
+    pub(super) async fn answer(&self, body: &[u8]) -> Reply {
+        let message = match serde_json::from_slice::<Value>(body) {
+            Ok(message) => message,
+            Err(error) => {
+                let text = format!("Failed to parse the request body as JSON: {error}");
+                return Reply { status: 400, body: ReplyBody::Text(text) };
             }
         };
-        let id = request.get("id").cloned().unwrap_or(Value::Null);
-        let params = request.get("params").cloned().unwrap_or(Value::Null);
-        let answer = match request.get("method").and_then(Value::as_str) {
-            Some(method) => self.counted(method, params).await,
-            None => Err(RpcError::parse("JSON RPC Request format was expected")),
+        let Some(request) = Request::read(message) else {
+            let error = RpcError::parse("JSON RPC Request format was expected");
+            return Reply { status: 400, body: ReplyBody::Json(error.object(&Value::Null)) };
         };
-        match answer {
+        let Request { id, method, params, .. } = request;
+        let named = json!({"block_id": params.get("block_id")});
+        let (status, body) = match self.counted(&method, params).await {
             Ok(result) => (200, json!({"jsonrpc": "2.0", "result": result, "id": id})),
-            Err(error) => (error.http_status(), error.object(&id)),
-        }
+            Err(error) => {
+                let head_height = self.view().head.block.height();
+                (error.http_status(&named, head_height), error.object(&id))
+            }
+        };
+        Reply { status, body: ReplyBody::Json(body) }
     }
 
     async fn counted(&self, method: &str, params: Value) -> Answer {
@@ -111,134 +155,37 @@ impl Rpc {
     async fn call(&self, method: &str, params: Value) -> Answer {
         match method {
             "status" => Ok(self.status()),
-            "health" => Ok(Value::Null),
-            "gas_price" => Ok(json!({"gas_price": self.view().gas_price.to_string()})),
+            "health" => self.health(),
+            "network_info" => Ok(self.network_info()),
+            "gas_price" => self.gas_price(params::gas_price(params)?).await,
             "block" => self.block(params::block(params)?).await,
+            "chunk" => self.chunk(params::chunk(params)?).await,
+            "validators" => self.validators(params::validators(params)?).await,
             "query" => self.query(params::query(params)?).await,
-            "send_tx" => self.send_tx(params).await,
-            "broadcast_tx_async" => self.broadcast_tx_async(params).await,
+            "genesis_config" | "EXPERIMENTAL_genesis_config" => self.genesis_config().await,
+            "EXPERIMENTAL_protocol_config" => self.protocol_config(params).await,
+            "send_tx" => {
+                let (signed, wait_until) = params::send(params)?;
+                self.send_tx(*signed, wait_until).await
+            }
+            "broadcast_tx_commit" => {
+                let (signed, _) = params::send(params)?;
+                self.send_tx(*signed, super::json::Level::ExecutedOptimistic).await
+            }
+            "broadcast_tx_async" => {
+                let (signed, _) = params::send(params)?;
+                Ok(json!(self.send_tx_async(*signed).await))
+            }
+            "tx" => self.transaction(params::transaction(params)?, false).await,
+            "EXPERIMENTAL_tx_status" => self.transaction(params::transaction(params)?, true).await,
             _ => Err(RpcError::UnknownMethod(method.to_owned())),
         }
-    }
-
-    /// The result of `status`.
-    pub(super) fn status(&self) -> Value {
-        let view = self.view();
-        let head = &view.head.block;
-        let time = |block: &Block| {
-            let since = std::time::Duration::from_nanos(block.header.timestamp_ns);
-            humantime::format_rfc3339_nanos(std::time::UNIX_EPOCH + since).to_string()
-        };
-        let first = self.genesis.height() + 1;
-        let epochs = head.height().saturating_sub(first) / self.epoch_length.max(1);
-        let validators: Vec<Value> = self.validators.iter().map(|id| json!({"account_id": id})).collect();
-        let validator_key = self.validator.as_ref().map(|(_, key)| key);
-        json!({
-            "version": {
-                "version": "embedded",
-                "build": env!("CARGO_PKG_VERSION"),
-                "commit": "",
-                "rustc_version": "",
-            },
-            "chain_id": self.chain_id,
-            "protocol_version": PROTOCOL_VERSION,
-            "latest_protocol_version": PROTOCOL_VERSION,
-            "rpc_addr": self.own_addr.map(|addr| addr.to_string()),
-            "validators": validators,
-            "sync_info": {
-                "latest_block_hash": head.hash(),
-                "latest_block_height": head.height(),
-                "latest_state_root": json::state_root(head),
-                "latest_block_time": time(head),
-                "syncing": view.is_syncing,
-                "earliest_block_hash": self.genesis.hash(),
-                "earliest_block_height": self.genesis.height(),
-                "earliest_block_time": time(&self.genesis),
-                "epoch_id": head.header.epoch_id,
-                "epoch_start_height": first + epochs * self.epoch_length,
-            },
-            "validator_account_id": self.validator.as_ref().map(|(id, _)| id),
-            "validator_public_key": validator_key,
-            "node_public_key": self.node_key,
-            "node_key": validator_key,
-            "uptime_sec": self.started.elapsed().as_secs(),
-            "genesis_hash": self.genesis.hash(),
-        })
     }
 
     /// Asks the core. It answers as long as the node runs.
     async fn ask<T>(&self, query: impl FnOnce(oneshot::Sender<T>) -> Query) -> Result<T, RpcError> {
         let (sender, receiver) = oneshot::channel();
-        self.inputs.queries.send(query(sender)).await.map_err(|_| RpcError::Ending)?;
-        receiver.await.map_err(|_| RpcError::Ending)
-    }
-
-    fn unknown_block(&self, at: &BlockRef) -> RpcError {
-        let is_below_head =
-            matches!(at, BlockRef::Height(height) if *height <= self.view().head.block.height());
-        RpcError::UnknownBlock { block: params::name(at), is_below_head }
-    }
-
-    async fn block(&self, BlockParams(at): BlockParams) -> Answer {
-        let block = self.ask(|answer| Query::Block(at, answer)).await?;
-        let block = block.ok_or_else(|| self.unknown_block(&at))?;
-        Ok(json::block(&block, self.gas_limit))
-    }
-
-    async fn snapshot(&self, at: BlockRef) -> Result<Snapshot, RpcError> {
-        let view = self.view();
-        match at {
-            BlockRef::Head => Ok(view.head.clone()),
-            BlockRef::NearFinal => Ok(view.near_final.clone()),
-            BlockRef::Final => Ok(view.last_final.clone()),
-            BlockRef::Height(_) | BlockRef::Hash(_) => {
-                let snapshot = self.ask(|answer| Query::Snapshot(at, answer)).await?;
-                snapshot.ok_or_else(|| self.unknown_block(&at))
-            }
-        }
-    }
-
-    async fn query(&self, query: QueryParams) -> Answer {
-        let Snapshot { block, states } = self.snapshot(query.at).await?;
-        let view = self.view();
-        let shard = view.shard_of(&query.account_id);
-        let shard_id = view.layout.shard_ids()[shard];
-        let Some(state) = &states[shard] else {
-            return Err(RpcError::UnavailableShard(shard_id));
-        };
-        let place = error::Place { block_hash: block.hash(), block_height: block.height() };
-        let account = state.account(&query.account_id);
-        let account = account.ok_or_else(|| RpcError::UnknownAccount(query.account_id.clone(), place))?;
-        Ok(match query.request {
-            QueryRequest::Account => json!({
-                "amount": account.amount.to_string(),
-                "block_hash": block.hash(),
-                "block_height": block.height(),
-                "code_hash": tpsctl_near::CryptoHash::default(),
-                "locked": account.locked.to_string(),
-                "storage_paid_at": 0,
-                "storage_usage": account.storage_usage,
-            }),
-            QueryRequest::AccessKey(public_key) => {
-                let key = account.keys.iter().find(|own| own.public_key == public_key);
-                let key = key.ok_or(RpcError::UnknownAccessKey(public_key, place))?;
-                json!({
-                    "block_hash": block.hash(),
-                    "block_height": block.height(),
-                    "nonce": key.nonce,
-                    "permission": "FullAccess",
-                })
-            }
-            QueryRequest::AccessKeyList => {
-                let key = |own: &crate::core::AccessKey| {
-                    json!({
-                        "access_key": {"nonce": own.nonce, "permission": "FullAccess"},
-                        "public_key": own.public_key,
-                    })
-                };
-                let keys: Vec<Value> = account.keys.iter().map(key).collect();
-                json!({"block_hash": block.hash(), "block_height": block.height(), "keys": keys})
-            }
-        })
+        self.inputs.queries.send(query(sender)).await.map_err(|_| RpcError::ending())?;
+        receiver.await.map_err(|_| RpcError::ending())
     }
 }

@@ -106,7 +106,7 @@ async fn slow_http_clients_are_cut() {
         let part: &[u8] = if turn % 2 == 0 {
             b"GET /sta"
         } else {
-            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{"
+            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"
         };
         stream.write_all(part).await.expect("write");
         held.push(stream);

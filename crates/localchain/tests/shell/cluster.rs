@@ -41,7 +41,7 @@ pub(crate) struct Cluster {
     client: reqwest::Client,
 }
 
-fn free_addr() -> SocketAddr {
+pub(crate) fn free_addr() -> SocketAddr {
     std::net::TcpListener::bind("[::1]:0").and_then(|listener| listener.local_addr()).expect("a free port")
 }
 
@@ -59,7 +59,12 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 }
 
 /// Gives the copied home its own ports, and `boot` to dial.
-fn patch(home: &Path, (rpc, p2p): (SocketAddr, SocketAddr), boot: Option<&str>) -> String {
+fn patch(
+    home: &Path,
+    (rpc, p2p): (SocketAddr, SocketAddr),
+    boot: Option<&str>,
+    edit: impl Fn(&mut Value),
+) -> String {
     let path = home.join("config.json");
     let mut config: Value = serde_json::from_slice(&fs::read(&path).expect("config")).expect("JSON");
     let key: Value =
@@ -69,6 +74,7 @@ fn patch(home: &Path, (rpc, p2p): (SocketAddr, SocketAddr), boot: Option<&str>) 
     config["network"]["addr"] = json!(p2p.to_string());
     config["network"]["boot_nodes"] = json!(boot.unwrap_or(""));
     config["network"]["public_addrs"] = json!([own]);
+    edit(&mut config);
     fs::write(&path, config.to_string()).expect("config");
     own
 }
@@ -76,6 +82,11 @@ fn patch(home: &Path, (rpc, p2p): (SocketAddr, SocketAddr), boot: Option<&str>) 
 impl Cluster {
     /// Starts the nodes of these fixture homes; the others dial the first.
     pub(crate) fn start(names: &[&str]) -> Self {
+        Self::start_with(names, |_| {})
+    }
+
+    /// As [`Self::start`], with an edit of each config.json.
+    pub(crate) fn start_with(names: &[&str], edit: impl Fn(&mut Value)) -> Self {
         let folder = tempfile::tempdir().expect("folder");
         let mut cluster = Self {
             members: Vec::new(),
@@ -88,7 +99,7 @@ impl Cluster {
             let home = cluster.folder.path().join(name);
             copy(&testdata().join("home").join(name), &home);
             let (rpc, p2p) = (free_addr(), free_addr());
-            let own = patch(&home, (rpc, p2p), boot.as_deref());
+            let own = patch(&home, (rpc, p2p), boot.as_deref(), &edit);
             boot.get_or_insert(own);
             cluster.members.push(Member { rpc, p2p, home, cancel: CancellationToken::new() });
         }
@@ -103,6 +114,14 @@ impl Cluster {
         member.cancel = CancellationToken::new();
         let (options, cancel) = (RunOptions { home: member.home.clone() }, member.cancel.clone());
         self.tasks.spawn(async move { (index, run(options, cancel).await) });
+    }
+
+    /// Edits the genesis of a node that does not run.
+    pub(crate) fn edit_genesis(&self, index: usize, edit: impl Fn(&mut Value)) {
+        let path = self.members[index].home.join("genesis.json");
+        let mut genesis: Value = serde_json::from_slice(&fs::read(&path).expect("genesis")).expect("JSON");
+        edit(&mut genesis);
+        fs::write(&path, genesis.to_string()).expect("genesis");
     }
 
     /// Ends one node and waits for it.
@@ -143,6 +162,15 @@ impl Cluster {
     pub(crate) async fn height(&self, index: usize) -> u64 {
         let status = self.status(index).await.unwrap_or_default();
         status["sync_info"]["latest_block_height"].as_u64().unwrap_or(0)
+    }
+
+    /// Waits until a node answers.
+    pub(crate) async fn up(&self, index: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.status(index).await.is_none() {
+            assert!(Instant::now() < deadline, "node {index} does not answer");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Waits until a node's head is at least at `height`.

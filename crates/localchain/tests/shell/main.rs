@@ -7,3 +7,6 @@ mod handshake;
 mod home;
 mod load;
 mod metrics;
+mod offline;
+mod transactions;
+mod views;

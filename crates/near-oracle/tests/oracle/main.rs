@@ -5,6 +5,7 @@ mod files;
 mod keys;
 mod signer;
 mod transactions;
+mod views;
 
 use proptest::prelude::*;
 use tpsctl_model::plan::RunPlan;

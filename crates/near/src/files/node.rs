@@ -37,6 +37,9 @@ pub struct NodeConfigFile {
     pub transaction_pool_size_limit: Option<u64>,
     /// Most time for choosing a chunk's transactions. neard's `init` writes 200 ms, but an absent key is no limit.
     pub produce_chunk_add_transactions_time_limit: Option<Duration>,
+    /// Whether outcomes of transactions are kept; where it is not said, a node that tracks all shards keeps them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub save_tx_outcomes: Option<bool>,
 }
 
 /// `rpc` (chain/jsonrpc/src/lib.rs:118-200).
@@ -47,8 +50,40 @@ pub struct RpcFile {
     pub addr: SocketAddr,
     /// A second server with nothing but `/metrics`.
     pub prometheus_addr: Option<SocketAddr>,
+    /// How `send_tx` and `tx` wait.
+    pub polling_config: PollingFile,
+    /// Limits of requests.
+    pub limits_config: RequestLimitsFile,
     /// Whether `/debug` answers.
     pub enable_debug_rpc: bool,
+}
+
+/// `rpc.polling_config`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PollingFile {
+    /// How often a wait looks.
+    pub polling_interval: Duration,
+    /// How long it lasts at most.
+    pub polling_timeout: Duration,
+}
+
+/// `rpc.limits_config`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestLimitsFile {
+    /// Longest body of a request, bytes.
+    pub json_payload_max_size: usize,
+}
+
+impl Default for PollingFile {
+    fn default() -> Self {
+        Self { polling_interval: Duration::from_millis(200), polling_timeout: Duration::from_secs(10) }
+    }
+}
+
+impl Default for RequestLimitsFile {
+    fn default() -> Self {
+        Self { json_payload_max_size: 10 * 1024 * 1024 }
+    }
 }
 
 /// `network`. neard wants some keys whenever the object is there; those have no default here either.
@@ -162,13 +197,20 @@ impl Default for NodeConfigFile {
             tracked_shards_config: TrackedShardsFile::default(),
             transaction_pool_size_limit: Some(DEFAULT_POOL_SIZE_LIMIT_BYTES),
             produce_chunk_add_transactions_time_limit: None,
+            save_tx_outcomes: None,
         }
     }
 }
 
 impl Default for RpcFile {
     fn default() -> Self {
-        Self { addr: SocketAddr::from(([0, 0, 0, 0], 3030)), prometheus_addr: None, enable_debug_rpc: false }
+        Self {
+            addr: SocketAddr::from(([0, 0, 0, 0], 3030)),
+            prometheus_addr: None,
+            polling_config: PollingFile::default(),
+            limits_config: RequestLimitsFile::default(),
+            enable_debug_rpc: false,
+        }
     }
 }
 

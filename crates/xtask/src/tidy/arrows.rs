@@ -50,7 +50,11 @@ const ARROWS: &[Row] = &[
         ],
     ),
     Row { name: "tpsctl", may: May::Anything, in_tests: &[] },
-    Row { name: "near-oracle", may: May::Only(&["near"]), in_tests: &["genesis", "model", "workload"] },
+    Row {
+        name: "near-oracle",
+        may: May::Only(&["near"]),
+        in_tests: &["genesis", "localchain", "model", "workload"],
+    },
     row("xtask", &[]),
 ];
 

@@ -6,7 +6,7 @@ use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
 use super::{Message, Node, Now, To};
 use crate::core::{
-    Approval, Assignment, Block, BlockRef, Chunk, Job, Observation, Settings, SignedChunkHeader, View,
+    Approval, Assignment, Block, BlockRef, Chunk, Job, Observation, Place, Settings, SignedChunkHeader, View,
     chain::{Chain, ChunkResult, Entry, HeadChange, ShardEntry, child_header},
     job::Work,
     pool::Pool,
@@ -286,7 +286,7 @@ impl Node {
                 gas_price: header.gas_price,
                 gas_limit: self.settings.genesis.gas_limit,
                 incoming: incoming.ok_or("receipts that it applies are gone")?,
-                watch: Arc::clone(&self.watch_names),
+                watch: Arc::clone(self.outcomes.watch()),
                 wants_keys: self.pools.contains_key(&shard) && !self.chunks.is_own(&chunk.hash()),
                 chunk,
             };
@@ -311,7 +311,8 @@ impl Node {
             return;
         };
         self.stats.executed(shard, &outcome.executed());
-        self.note_steps(&processing.block, outcome.steps);
+        let place = Place { height: processing.block.height(), hash: block };
+        self.outcomes.note(place, outcome.steps);
         processing.included.extend(outcome.keys.into_iter().map(|key| (shard, key)));
         let result = ChunkResult {
             pre,

@@ -206,7 +206,7 @@ impl Node {
             gas_limit: self.settings.genesis.gas_limit,
             chunk: source.chunks[shard].clone()?,
             incoming: self.chain.incoming(header, &source.chunks, shard)?,
-            watch: Arc::new(BTreeSet::new()),
+            watch: Arc::default(),
             wants_keys: false,
         };
         Some(Basis::Execute { pre_root: last.signed.header.prev_state_root, input })

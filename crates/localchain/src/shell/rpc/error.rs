@@ -1,10 +1,10 @@
 //! Error objects and their HTTP codes (chain/jsonrpc-primitives/src/errors.rs, chain/jsonrpc/src/lib.rs:2685-2745).
 
 use serde_json::{Value, json};
-use tpsctl_near::{AccountId, CryptoHash, PublicKey};
+use tpsctl_near::{AccountId, CryptoHash};
 
 use super::super::json::invalid_tx;
-use crate::core::InvalidTx;
+use crate::core::{BlockRef, InvalidTx};
 
 /// The block that a query was about.
 #[derive(Debug, Clone, Copy)]
@@ -13,18 +13,34 @@ pub(in crate::shell) struct Place {
     pub(in crate::shell) block_height: u64,
 }
 
+/// Who asks for a block decides how neard says that it is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::shell) enum Asker {
+    Block,
+    Header,
+    Query,
+    ProtocolConfig,
+}
+
 #[derive(Debug)]
 pub(in crate::shell) enum RpcError {
     Parse(String),
     UnknownMethod(String),
-    UnknownBlock { block: String, is_below_head: bool },
+    UnknownBlock(BlockRef, Asker),
+    UnknownChunk(CryptoHash),
+    InvalidShard(u64),
     UnknownAccount(AccountId, Place),
-    UnknownAccessKey(PublicKey, Place),
     UnavailableShard(u64),
+    UnknownEpoch,
+    ValidatorInfoUnavailable,
     InvalidTransaction(InvalidTx),
-    Routed(CryptoHash),
+    UnknownTransaction(CryptoHash),
+    DoesNotTrackShard,
+    NodeIsSyncing,
+    /// Seconds and nanoseconds since the last block.
+    NoNewBlocks(u64, u32),
     Timeout,
-    Ending,
+    Internal(String),
 }
 
 impl RpcError {
@@ -32,12 +48,19 @@ impl RpcError {
         Self::Parse(text.into())
     }
 
-    pub(super) fn http_status(&self) -> u16 {
+    pub(super) fn ending() -> Self {
+        Self::Internal("the node is ending".to_owned())
+    }
+
+    /// `request` and `head_height` tell apart the blocks that are not there from those that are not there yet: neard
+    /// looks whether the parameters name a height below its head.
+    pub(super) fn http_status(&self, params: &Value, head_height: u64) -> u16 {
+        let height = || params.get("block_id").and_then(Value::as_u64);
         match self {
             Self::Parse(_) | Self::UnknownMethod(_) => 400,
-            Self::UnknownBlock { is_below_head: true, .. } => 422,
+            Self::UnknownBlock(..) if height().is_some_and(|height| height < head_height) => 422,
             Self::Timeout => 408,
-            Self::Ending => 500,
+            Self::Internal(_) => 500,
             _ => 200,
         }
     }
@@ -46,7 +69,12 @@ impl RpcError {
         match self {
             Self::Parse(text) => ("PARSE_ERROR", json!({"error_message": text})),
             Self::UnknownMethod(name) => ("METHOD_NOT_FOUND", json!({"method_name": name})),
-            Self::UnknownBlock { .. } => ("UNKNOWN_BLOCK", json!({})),
+            Self::UnknownBlock(at, Asker::Query) => {
+                ("UNKNOWN_BLOCK", json!({"block_reference": reference(at)}))
+            }
+            Self::UnknownBlock(..) => ("UNKNOWN_BLOCK", json!({})),
+            Self::UnknownChunk(hash) => ("UNKNOWN_CHUNK", json!({"chunk_hash": hash})),
+            Self::InvalidShard(shard_id) => ("INVALID_SHARD_ID", json!({"shard_id": shard_id})),
             Self::UnknownAccount(account, place) => (
                 "UNKNOWN_ACCOUNT",
                 json!({
@@ -55,21 +83,27 @@ impl RpcError {
                     "requested_account_id": account,
                 }),
             ),
-            Self::UnknownAccessKey(key, place) => (
-                "UNKNOWN_ACCESS_KEY",
-                json!({
-                    "block_hash": place.block_hash,
-                    "block_height": place.block_height,
-                    "public_key": key,
-                }),
-            ),
             Self::UnavailableShard(shard_id) => {
                 ("UNAVAILABLE_SHARD", json!({"requested_shard_id": shard_id}))
             }
+            Self::UnknownEpoch => ("UNKNOWN_EPOCH", Value::Null),
+            Self::ValidatorInfoUnavailable => ("VALIDATOR_INFO_UNAVAILABLE", Value::Null),
             Self::InvalidTransaction(_) => ("INVALID_TRANSACTION", json!({})),
-            Self::Routed(hash) => ("REQUEST_ROUTED", json!({"transaction_hash": hash})),
-            Self::Timeout => ("TIMEOUT_ERROR", json!({})),
-            Self::Ending => ("INTERNAL_ERROR", json!({"error_message": "the node is ending"})),
+            Self::UnknownTransaction(hash) => {
+                ("UNKNOWN_TRANSACTION", json!({"requested_transaction_hash": hash}))
+            }
+            Self::DoesNotTrackShard => ("DOES_NOT_TRACK_SHARD", Value::Null),
+            Self::NodeIsSyncing => ("NODE_IS_SYNCING", Value::Null),
+            Self::NoNewBlocks(secs, nanos) => ("NO_NEW_BLOCKS", json!({"elapsed": [secs, nanos]})),
+            Self::Timeout => ("TIMEOUT_ERROR", Value::Null),
+            Self::Internal(text) => ("INTERNAL_ERROR", json!({"error_message": text})),
+        }
+    }
+
+    fn cause_object(&self) -> Value {
+        match self.cause() {
+            (name, Value::Null) => json!({"name": name}),
+            (name, info) => json!({"name": name, "info": info}),
         }
     }
 
@@ -77,22 +111,31 @@ impl RpcError {
         match self {
             Self::Parse(text) => json!(text),
             Self::UnknownMethod(name) => json!(name),
-            Self::UnknownBlock { block, .. } => {
-                json!(format!("DB Not Found Error: {block} \n Cause: Unknown"))
-            }
+            Self::UnknownBlock(at, asker) => json!(no_block(at, *asker)),
+            Self::UnknownChunk(hash) => json!(format!(
+                "Chunk Missing (unavailable on the node): ChunkHash(`{hash}`) \n Cause: Unknown"
+            )),
+            Self::InvalidShard(shard_id) => json!(format!("Shard id {shard_id} does not exist")),
             Self::UnknownAccount(account, _) => {
                 json!(format!("account {account} does not exist while viewing"))
             }
-            Self::UnknownAccessKey(key, _) => json!(format!("access key {key} does not exist while viewing")),
             Self::UnavailableShard(shard_id) => {
                 json!(format!("The node does not track the shard ID {shard_id}"))
             }
+            Self::UnknownEpoch => json!("Unknown Epoch"),
+            Self::ValidatorInfoUnavailable => json!("Validator info unavailable"),
             Self::InvalidTransaction(error) => {
                 json!({"TxExecutionError": {"InvalidTxError": invalid_tx(error)}})
             }
-            Self::Routed(hash) => json!(format!("Transaction {hash} was routed to another node")),
+            Self::UnknownTransaction(hash) => json!(format!("Transaction {hash} doesn't exist")),
+            Self::DoesNotTrackShard => {
+                json!("Node doesn't track this shard. Cannot determine whether the transaction is valid")
+            }
+            Self::NodeIsSyncing | Self::NoNewBlocks(..) => self.cause_object(),
             Self::Timeout => json!("Timeout"),
-            Self::Ending => json!("the node is ending"),
+            Self::Internal(text) => {
+                json!(format!("The node reached its limits. Try again later. More details: {text}"))
+            }
         }
     }
 
@@ -101,17 +144,59 @@ impl RpcError {
         let (name, code, message) = match self {
             Self::Parse(_) => ("REQUEST_VALIDATION_ERROR", -32_700, "Parse error"),
             Self::UnknownMethod(_) => ("REQUEST_VALIDATION_ERROR", -32_601, "Method not found"),
-            Self::Ending => ("INTERNAL_ERROR", -32_000, "Server error"),
+            Self::Internal(_) => ("INTERNAL_ERROR", -32_000, "Server error"),
             _ => ("HANDLER_ERROR", -32_000, "Server error"),
         };
-        let (cause, info) = self.cause();
         let error = json!({
             "name": name,
-            "cause": {"name": cause, "info": info},
+            "cause": self.cause_object(),
             "code": code,
             "message": message,
             "data": self.data(),
         });
         json!({"jsonrpc": "2.0", "error": error, "id": id})
+    }
+}
+
+/// neard's JSON of a reference to a block.
+fn reference(at: &BlockRef) -> Value {
+    match at {
+        BlockRef::Height(height) => json!({"block_id": height}),
+        BlockRef::Hash(hash) => json!({"block_id": hash}),
+        BlockRef::Head => json!({"finality": "optimistic"}),
+        BlockRef::NearFinal => json!({"finality": "near-final"}),
+        BlockRef::Final => json!({"finality": "final"}),
+    }
+}
+
+/// How neard says that a block is not there.
+fn no_block(at: &BlockRef, asker: Asker) -> String {
+    let name = match (at, asker) {
+        (BlockRef::Height(height), _) => format!("BLOCK HEIGHT: {height}"),
+        (BlockRef::Hash(hash), Asker::Block) => format!("BLOCK: {hash}"),
+        (BlockRef::Hash(hash), _) => format!("BLOCK HEADER: {hash}"),
+        (BlockRef::Head | BlockRef::NearFinal | BlockRef::Final, _) => "BLOCK".to_owned(),
+    };
+    match (at, asker) {
+        (_, Asker::ProtocolConfig) => format!("Block Not Found: {name}"),
+        (BlockRef::Hash(_), Asker::Query) => format!("DB Not Found Error: {name}"),
+        _ => format!("DB Not Found Error: {name} \n Cause: Unknown"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What neard said of a height below its head that has no block.
+    #[test]
+    fn a_skipped_height_is_not_found_for_good() {
+        let text = include_str!("../../../../../testdata/neard/rpc/block-skipped-height.json");
+        let theirs: Value = serde_json::from_str(text).expect("JSON");
+        let error = RpcError::UnknownBlock(BlockRef::Height(120), Asker::Block);
+        assert_eq!(error.object(&json!(1)), theirs);
+        assert_eq!(error.http_status(&json!({"block_id": 120}), 121), 422);
+        assert_eq!(error.http_status(&json!({"block_id": 120}), 120), 200, "not yet");
+        assert_eq!(error.http_status(&json!({"finality": "final"}), 121), 200);
     }
 }

@@ -1,5 +1,5 @@
 //! The project's own tasks: `test` runs everything that must hold before a commit, `tidy` checks the rules that a
-//! compiler does not.
+//! compiler does not, `bench` measures the embedded node.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to a terminal")]
 
@@ -8,6 +8,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 
+mod bench;
 mod steps;
 mod tidy;
 
@@ -22,6 +23,8 @@ struct Cli {
 enum Task {
     /// Run every check and every test, cheap ones first; stop at the first failure
     Test(TestArgs),
+    /// Measure the embedded node on this machine; wants a quiet one
+    Bench(bench::BenchArgs),
     /// Check the rules that a compiler does not: purity, arrows, lengths, words, links
     Tidy,
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let root = workspace_root()?;
     match cli.task {
+        Task::Bench(args) => bench::run(&root, args),
         Task::Test(args) => steps::run(&root, &args),
         Task::Tidy => {
             let findings = tidy::run(&root)?;

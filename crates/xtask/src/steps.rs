@@ -281,7 +281,7 @@ fn validate_scenarios(root: &Path, tpsctl: &Path) -> anyhow::Result<()> {
 
 /// The cargo that runs this program, without what it set for this program: build scripts that watch those variables
 /// would otherwise run again on each change between `cargo xtask` and plain `cargo`.
-fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| {
@@ -306,8 +306,8 @@ fn demand_success(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one clock of this program: how long a step took")]
-fn now() -> Instant {
+#[expect(clippy::disallowed_methods, reason = "the one clock of this program: how long something took")]
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 

@@ -285,6 +285,9 @@ mod tests {
                 "network.max_num_peers: 40 -> 7",
                 "rpc.addr: \"0.0.0.0:3030\" -> null",
                 "rpc.enable_debug_rpc: false -> null",
+                "rpc.limits_config.json_payload_max_size: 10485760 -> null",
+                "rpc.polling_config.polling_interval: 200ms -> null",
+                "rpc.polling_config.polling_timeout: 10s -> null",
             ]
         );
         let again = changes(&mut in_force, &values(&new));

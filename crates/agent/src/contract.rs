@@ -25,7 +25,7 @@ pub struct Hello {
     pub version: String,
 }
 
-/// A chunk producer that takes load.
+/// A chunk producer that takes a shard's load. One of several shards is a target for each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadTarget {
     /// The shard that it produces.
@@ -43,7 +43,7 @@ pub struct LoadTarget {
 /// An agent that can be given orders.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
-    /// Connections that stand, one a producer.
+    /// Connections that stand, one for each shard of each producer.
     pub connections: u64,
     /// Accounts that it sends from.
     pub accounts: u64,

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tpsctl_model::{NodeName, Seed};
+use tpsctl_model::{NodeName, Seed, ShardId};
 use tpsctl_near::KeyPair;
 use tpsctl_rpc::{P2pConnection, P2pError, P2pWriter, PeerTarget, p2p};
 
@@ -20,6 +20,8 @@ const ANSWERS_MAX: usize = 4;
 #[derive(Debug)]
 pub(crate) struct PeerDial {
     pub(crate) producer: NodeName,
+    /// The shard that the connection is for: a producer of several has a connection for each.
+    pub(crate) shard: ShardId,
     pub(crate) target: PeerTarget,
     pub(crate) seed: Seed,
     pub(crate) deadline: Duration,
@@ -29,7 +31,8 @@ impl PeerDial {
     /// Connects as a peer that never was before: a node remembers edges by key, and refuses an old one's nonce.
     pub(crate) async fn connect(&self) -> Result<Connection<P2pWriter>, P2pError> {
         let unix_ns = unix_now_ns();
-        let key = KeyPair::from_seed(self.seed.derive(&format!("peer/{}/{unix_ns}", self.producer)));
+        let key =
+            KeyPair::from_seed(self.seed.derive(&format!("peer/{}/{}/{unix_ns}", self.producer, self.shard)));
         let connection = p2p::connect(&self.target, key, unix_ns / 1_000_000_000, self.deadline).await?;
         Ok(into_connection(connection))
     }

@@ -178,6 +178,7 @@ async fn reach(
         let peer = PeerTarget { peer_id: target.peer_id, ..status.peer_target(target.p2p) };
         let dial = PeerDial {
             producer: target.producer.clone(),
+            shard: target.shard,
             target: peer,
             seed: plan.seed,
             deadline: CONNECT_DEADLINE,

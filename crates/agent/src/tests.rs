@@ -17,7 +17,7 @@ fn plan(shards: u64, producers: usize, catch_up_ms: u64) -> RunPlan {
         .flat_map(|number| (0..shards).map(move |shard| (number, shard)))
         .map(|(number, shard)| NodePlan {
             name: NodeName(format!("cp{number}-{shard}")),
-            role: NodeRole::Producer { shard: ShardId(shard), stake: Yocto(1) },
+            role: NodeRole::Producer { shards: vec![ShardId(shard)], stake: Yocto(1) },
         })
         .collect();
     plan.chain.shard_ids = (0..shards).map(ShardId).collect();

@@ -8,7 +8,7 @@ use std::{
 
 use tpsctl_model::{
     event::{RunEvent, Stage},
-    plan::{KeyKind, NodeBinary, RunPlan},
+    plan::{KeyKind, NodeBinary, NodeRole, RunPlan},
     result::Fingerprints,
 };
 use tpsctl_plan::Severity;
@@ -85,10 +85,14 @@ pub(crate) async fn prepare(request: &RunRequest, events: &mut Events) -> Result
 
 fn plan_summary(plan: &RunPlan) -> String {
     let producers = plan.producers().count();
+    let followers = plan.nodes.iter().filter(|node| node.role == NodeRole::Rpc).count();
+    let validators = match plan.nodes.len() - producers - followers {
+        0 => String::new(),
+        count => format!("{count} chunk validators, "),
+    };
     format!(
-        "{} shards, {producers} chunk producers, {} RPC nodes, blocks every {} to {}",
+        "{} shards, {producers} chunk producers, {validators}{followers} RPC nodes, blocks every {} to {}",
         plan.chain.shard_ids.len(),
-        plan.nodes.len() - producers,
         plan.chain.block_time_min_ms,
         plan.chain.block_time_max_ms,
     )

@@ -64,19 +64,22 @@ pub(crate) struct Bench<'a> {
     pub(crate) interrupt: &'a CancellationToken,
 }
 
-/// Every producer of a deployment, as the injector needs to know it.
+/// Every producer of a deployment, for each of its shards, as the injector needs to know it.
 pub(crate) fn targets(deployment: &Deployment) -> Vec<LoadTarget> {
-    let target = |node: &DeployedNode| match node.role {
-        NodeRole::Producer { shard, .. } => Some(LoadTarget {
-            shard,
-            producer: node.name.clone(),
-            peer_id: node.public_key,
-            p2p: node.p2p,
-            rpc: node.rpc,
-        }),
-        NodeRole::Rpc => None,
+    let target = |node: &DeployedNode, shard| LoadTarget {
+        shard,
+        producer: node.name.clone(),
+        peer_id: node.public_key,
+        p2p: node.p2p,
+        rpc: node.rpc,
     };
-    deployment.nodes.iter().filter_map(target).collect()
+    let of_node = |node: &DeployedNode| match &node.role {
+        NodeRole::Producer { shards, .. } => {
+            shards.iter().map(|shard| target(node, *shard)).collect::<Vec<_>>()
+        }
+        NodeRole::ChunkValidator { .. } | NodeRole::Rpc => Vec::new(),
+    };
+    deployment.nodes.iter().flat_map(of_node).collect()
 }
 
 impl Bench<'_> {

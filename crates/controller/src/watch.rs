@@ -71,13 +71,13 @@ impl Watch {
         let mut targets = Vec::new();
         for node in &deployment.nodes {
             let endpoint = endpoint(&node.name, node.rpc);
-            let role = match node.role {
-                NodeRole::Producer { shard, .. } => {
-                    producers.push(Producer { node: node.name.clone(), shard });
+            let role = match &node.role {
+                NodeRole::Producer { shards, .. } => {
+                    producers.push(Producer { node: node.name.clone(), shards: shards.clone() });
                     followed.push(endpoint.clone());
                     Role::Producer
                 }
-                NodeRole::Rpc => Role::Other,
+                NodeRole::ChunkValidator { .. } | NodeRole::Rpc => Role::Other,
             };
             targets.push(ScrapeTarget { endpoint, role });
         }

@@ -78,13 +78,13 @@ pub fn genesis(
 fn genesis_config(plan: &RunPlan) -> Result<GenesisConfigFile, GenesisError> {
     let template = template::genesis()?;
     let validators = validators(plan)?;
-    let producers = validators.len() as u64;
+    let seats = Seats::of(plan, template.num_chunk_producer_seats, template.num_chunk_validator_seats);
     Ok(GenesisConfigFile {
         protocol_version: plan.chain.protocol_version,
         chain_id: plan.chain.chain_id.clone(),
-        num_block_producer_seats: producers,
-        num_chunk_producer_seats: template.num_chunk_producer_seats.max(producers),
-        num_chunk_validator_seats: template.num_chunk_validator_seats.max(producers),
+        num_block_producer_seats: seats.block_producers,
+        num_chunk_producer_seats: seats.chunk_producers,
+        num_chunk_validator_seats: seats.chunk_validators,
         target_validator_mandates_per_shard: plan.chain.mandates_per_shard,
         epoch_length: plan.chain.epoch_length_blocks,
         gas_limit: plan.chain.gas_limit.0,
@@ -103,15 +103,36 @@ pub fn epoch_config_path(plan: &RunPlan) -> String {
     format!("epoch_configs/{}.json", plan.chain.protocol_version)
 }
 
-/// The epoch config: nobody is kicked out, all producers have a seat.
+/// How many validators have which role: by rank, so the producers come first.
+struct Seats {
+    block_producers: u64,
+    chunk_producers: u64,
+    chunk_validators: u64,
+}
+
+impl Seats {
+    /// Seats to spare, as `chunk_producers` and `chunk_validators` have, but none that a validator would take that is to
+    /// produce nothing.
+    fn of(plan: &RunPlan, chunk_producers: u64, chunk_validators: u64) -> Self {
+        let producers = plan.producers().count() as u64;
+        let all = plan.nodes.iter().filter(|node| node.role.stake().is_some()).count() as u64;
+        Self {
+            block_producers: producers,
+            chunk_producers: if all > producers { producers } else { chunk_producers.max(producers) },
+            chunk_validators: chunk_validators.max(all),
+        }
+    }
+}
+
+/// The epoch config: nobody is kicked out, every validator has the seats of its role.
 pub fn epoch_config(plan: &RunPlan) -> Result<EpochConfigFile, GenesisError> {
     let template = template::epoch_config()?;
-    let producers = plan.producers().count() as u64;
+    let seats = Seats::of(plan, template.num_chunk_producer_seats, template.num_chunk_validator_seats);
     Ok(EpochConfigFile {
         epoch_length: plan.chain.epoch_length_blocks,
-        num_block_producer_seats: producers,
-        num_chunk_producer_seats: template.num_chunk_producer_seats.max(producers),
-        num_chunk_validator_seats: template.num_chunk_validator_seats.max(producers),
+        num_block_producer_seats: seats.block_producers,
+        num_chunk_producer_seats: seats.chunk_producers,
+        num_chunk_validator_seats: seats.chunk_validators,
         target_validator_mandates_per_shard: plan.chain.mandates_per_shard,
         shard_layout: shard_layout(plan)?,
         ..template
@@ -120,8 +141,8 @@ pub fn epoch_config(plan: &RunPlan) -> Result<EpochConfigFile, GenesisError> {
 
 fn validators(plan: &RunPlan) -> Result<Vec<ValidatorFile>, GenesisError> {
     let keys = node_keys(plan);
-    let validator = |(role, keys): (&NodeRole, NodeKeys)| match (role, keys.validator) {
-        (NodeRole::Producer { stake, .. }, Some(key)) => Some(
+    let validator = |(role, keys): (&NodeRole, NodeKeys)| match (role.stake(), keys.validator) {
+        (Some(stake), Some(key)) => Some(
             keys.name
                 .as_ref()
                 .parse()

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use tpsctl_model::{
     NodeName, Seed,
-    plan::{NodeRole, RunPlan},
+    plan::{NodeBinary, NodeRole, RunPlan},
 };
 use tpsctl_near::{
     KeyPair, PublicKey,
@@ -16,8 +16,11 @@ use crate::{GenesisError, template};
 /// Connections that a node takes beyond its fellow nodes: injectors, probes, people who look.
 const GUEST_PEERS: u32 = 40;
 
-/// Above the fellow nodes and this many guests neard drops peers by chance; below [`GUEST_PEERS`], as neard advises.
-const GUEST_PEERS_IDEAL: u32 = 35;
+/// Of these, those that are not the injector's, which has one for each shard that the node produces.
+const OTHER_GUEST_PEERS: u32 = 20;
+
+/// So many guests below the most, neard begins to drop peers by chance.
+const GUEST_PEERS_SLACK: u32 = 5;
 
 /// A node's keys.
 #[derive(Debug, Clone)]
@@ -57,8 +60,7 @@ fn network_key(seed: Seed, name: &NodeName) -> KeyPair {
 pub fn node_keys(plan: &RunPlan) -> Vec<NodeKeys> {
     let keys = |name: &NodeName, role: &NodeRole| NodeKeys {
         name: name.clone(),
-        validator: matches!(role, NodeRole::Producer { .. })
-            .then(|| key(plan.seed, &format!("keys/node/{name}/validator"))),
+        validator: role.stake().is_some().then(|| key(plan.seed, &format!("keys/node/{name}/validator"))),
         node: network_key(plan.seed, name),
     };
     plan.nodes.iter().map(|node| keys(&node.name, &node.role)).collect()
@@ -74,12 +76,13 @@ pub fn node_config(
     let role = role.ok_or_else(|| GenesisError::UnknownNode(node.clone()))?;
     let (mut config, mut whole) = template::node_config()?;
     set_network(&mut config, plan, network_key(plan.seed, node).public(), endpoints);
+    set_peers(&mut config, plan, role);
     set_consensus(&mut config, plan)?;
     if let Some(rpc) = &mut config.rpc {
         rpc.addr = endpoints.rpc;
     }
     config.tracked_shards_config = match role {
-        NodeRole::Producer { .. } => TrackedShardsFile::NoShards,
+        NodeRole::Producer { .. } | NodeRole::ChunkValidator { .. } => TrackedShardsFile::NoShards,
         NodeRole::Rpc => TrackedShardsFile::AllShards,
     };
     config.transaction_pool_size_limit = Some(plan.chain.pool_size_limit_bytes.0);
@@ -95,7 +98,6 @@ pub fn node_config(
 }
 
 fn set_network(config: &mut NodeConfigFile, plan: &RunPlan, own: PublicKey, endpoints: &NodeEndpoints) {
-    let fellows = u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX).saturating_sub(1);
     let network = &mut config.network;
     network.addr = endpoints.p2p;
     network.public_addrs = vec![PeerAddr { id: own, addr: endpoints.p2p }];
@@ -105,11 +107,32 @@ fn set_network(config: &mut NodeConfigFile, plan: &RunPlan, own: PublicKey, endp
         .filter(|(id, _)| *id != own)
         .map(|(id, addr)| PeerAddr { id: *id, addr: *addr })
         .collect();
-    // Grows with the plan, so that no number of nodes is too large for every one to meet all others.
-    network.max_num_peers = fellows.saturating_add(GUEST_PEERS);
-    network.ideal_connections_hi = fellows.saturating_add(GUEST_PEERS_IDEAL);
     // Alone, a node would wait for peers for ever.
     network.skip_sync_wait = plan.producers().count() == 1;
+}
+
+/// Grows with the plan, so that no number of nodes is too large for every one to meet all others; unless the plan says
+/// that they shall not.
+fn set_peers(config: &mut NodeConfigFile, plan: &RunPlan, role: &NodeRole) {
+    let fellows = u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX).saturating_sub(1);
+    let lanes = match role {
+        NodeRole::Producer { shards, .. } => u32::try_from(shards.len()).unwrap_or(u32::MAX),
+        NodeRole::ChunkValidator { .. } | NodeRole::Rpc => 0,
+    };
+    let guests = GUEST_PEERS.max(lanes.saturating_add(OTHER_GUEST_PEERS));
+    let network = &mut config.network;
+    let capped = plan.network.max_peers.filter(|most| *most < fellows);
+    let peers = capped.unwrap_or(fellows);
+    network.max_num_peers = peers.saturating_add(guests);
+    network.ideal_connections_hi = network.max_num_peers.saturating_sub(GUEST_PEERS_SLACK);
+    if let Some(most) = capped {
+        network.ideal_connections_lo = network.ideal_connections_lo.min(most);
+        if plan.node.binary == NodeBinary::Embedded {
+            // It has places of their own for guests.
+            network.max_num_peers = most;
+            network.ideal_connections_hi = most;
+        }
+    }
 }
 
 fn set_consensus(config: &mut NodeConfigFile, plan: &RunPlan) -> Result<(), GenesisError> {

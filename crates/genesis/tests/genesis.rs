@@ -11,7 +11,7 @@ use tpsctl_genesis::{
 };
 use tpsctl_model::{
     NodeName, Seed, ShardId, Yocto,
-    plan::{KeyKind, NodePlan, NodeRole, RunPlan},
+    plan::{KeyKind, NodeBinary, NodePlan, NodeRole, RunPlan},
 };
 use tpsctl_near::{
     KeyPair,
@@ -36,7 +36,7 @@ fn plan_of(shards: u64, per_shard: u32, seed: u64) -> RunPlan {
     plan.nodes = (0..shards)
         .map(|shard| NodePlan {
             name: NodeName(format!("node{shard}")),
-            role: NodeRole::Producer { shard: ShardId(shard), stake: Yocto(50 + u128::from(shard)) },
+            role: NodeRole::Producer { shards: vec![ShardId(shard)], stake: Yocto(50 + u128::from(shard)) },
         })
         .collect();
     plan
@@ -136,6 +136,51 @@ fn node_configs_say_what_the_plan_says() {
     let stranger = NodeName("stranger".to_owned());
     let error = node_config(&plan, &stranger, &endpoints(&plan, 0)).expect_err("not in the plan");
     assert_eq!(error.to_string(), "configure node `stranger`, which is not in the plan");
+}
+
+#[test]
+fn validators_that_produce_nothing_take_no_seat_of_a_producer() {
+    let mut plan = plan_of(2, 2, 1);
+    plan.nodes.push(NodePlan {
+        name: NodeName("validator0".to_owned()),
+        role: NodeRole::ChunkValidator { stake: Yocto(50) },
+    });
+    let epoch = epoch_config(&plan).expect("plan");
+    assert_eq!((epoch.num_block_producer_seats, epoch.num_chunk_producer_seats), (2, 2));
+    assert!(epoch.num_chunk_validator_seats >= 3);
+    let (text, _) = written(&plan);
+    let genesis: Value = serde_json::from_slice(&text).expect("JSON");
+    assert_eq!(genesis["validators"].as_array().expect("validators").len(), 3);
+    assert_eq!(genesis["num_chunk_producer_seats"], 2);
+    assert!(node_keys(&plan)[2].validator.is_some());
+}
+
+#[test]
+fn a_cap_on_peers_is_in_the_config() {
+    let mut plan = plan_of(8, 2, 1);
+    plan.network.max_peers = Some(4);
+    let network = |plan: &RunPlan| {
+        let text = node_config(plan, &plan.nodes[0].name, &endpoints(plan, 0)).expect("plan");
+        let file: NodeConfigFile = from_text("config.json", text.as_bytes()).expect("own text");
+        (file.network.max_num_peers, file.network.ideal_connections_lo)
+    };
+    plan.node.binary = NodeBinary::Embedded;
+    assert_eq!(network(&plan), (4, 4));
+    plan.node.binary = NodeBinary::Neard("neard".to_owned());
+    assert_eq!(network(&plan), (44, 4), "with places for guests");
+    plan.network.max_peers = Some(7);
+    assert_eq!(network(&plan), (47, 30), "no cap at all");
+}
+
+#[test]
+fn a_producer_has_places_for_each_shards_load() {
+    let mut plan = plan_of(50, 2, 1);
+    let shards = plan.chain.shard_ids.clone();
+    plan.nodes.truncate(1);
+    plan.nodes[0].role = NodeRole::Producer { shards, stake: Yocto(1) };
+    let text = node_config(&plan, &plan.nodes[0].name, &endpoints(&plan, 0)).expect("plan");
+    let file: NodeConfigFile = from_text("config.json", text.as_bytes()).expect("own text");
+    assert!(file.network.ideal_connections_hi > 50 && file.network.max_num_peers >= 70);
 }
 
 #[test]

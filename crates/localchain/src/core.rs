@@ -30,7 +30,7 @@ mod witness;
 
 pub use account::{AccessKey, Account};
 pub use admission::{Admitted, Received, VerifiedTransaction, admit};
-pub use assignment::Assignment;
+pub use assignment::{Assignment, Seats};
 pub use chain::BlockRef;
 pub use genesis::{Genesis, Limits, Settings, Timing, Tuning};
 pub use job::{Job, JobResult};

@@ -22,8 +22,11 @@ pub struct RunPlan {
     pub node: NodeSoftware,
     /// The chain's own parameters.
     pub chain: ChainPlan,
-    /// Producers first, in the order in which the chain assigns them to shards; then RPC nodes.
+    /// Producers first, in the order in which the chain ranks them; then validators that produce nothing; then RPC nodes.
     pub nodes: Vec<NodePlan>,
+    /// How the nodes are connected.
+    #[serde(default)]
+    pub network: NetworkPlan,
     /// The accounts that genesis funds.
     pub accounts: AccountsPlan,
     /// What is sent.
@@ -102,6 +105,13 @@ pub struct ChainPlan {
     pub prepare_time_limit_ms: Millis,
 }
 
+/// How the nodes are connected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkPlan {
+    /// Most fellow nodes that a node connects to; none for as many as there are.
+    pub max_peers: Option<u32>,
+}
+
 /// One node of the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodePlan {
@@ -115,10 +125,16 @@ pub struct NodePlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeRole {
-    /// A validator that produces the chunks of one shard.
+    /// A validator that produces blocks and chunks.
     Producer {
-        /// The shard that the chain's own assignment rule gives it.
-        shard: ShardId,
+        /// The shards that the chain's own assignment rule gives it: one, or several where there are fewer producers than
+        /// shards.
+        shards: Vec<ShardId>,
+        /// Its stake.
+        stake: Yocto,
+    },
+    /// A validator that checks chunks and produces nothing.
+    ChunkValidator {
         /// Its stake.
         stake: Yocto,
     },
@@ -223,13 +239,25 @@ pub struct SearchPlan {
     pub time_budget_ms: Millis,
 }
 
+impl NodeRole {
+    /// Whether it produces the chunks of `shard`.
+    pub fn produces(&self, shard: ShardId) -> bool {
+        matches!(self, Self::Producer { shards, .. } if shards.contains(&shard))
+    }
+
+    /// Its stake, where it is a validator.
+    pub fn stake(&self) -> Option<Yocto> {
+        match self {
+            Self::Producer { stake, .. } | Self::ChunkValidator { stake } => Some(*stake),
+            Self::Rpc => None,
+        }
+    }
+}
+
 impl RunPlan {
     /// The names of the producers of `shard`, in plan order.
     pub fn producers_of(&self, shard: ShardId) -> impl Iterator<Item = &NodeName> {
-        self.nodes.iter().filter_map(move |node| match node.role {
-            NodeRole::Producer { shard: own, .. } if own == shard => Some(&node.name),
-            _ => None,
-        })
+        self.nodes.iter().filter(move |node| node.role.produces(shard)).map(|node| &node.name)
     }
 
     /// The names of all producers, in plan order.

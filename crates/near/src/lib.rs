@@ -1,10 +1,11 @@
-//! NEAR's formats and nothing else: account ids, shard layouts, keys, hashes, signatures, transactions, the files of
-//! a node's home directory, and peer-to-peer frames, as protocol version 86 writes them.
+//! NEAR's formats and nothing else: account ids, shard layouts, keys, hashes, signatures, transactions, blocks, the
+//! files of a node's home directory, and peer-to-peer frames, as protocol version 86 writes them.
 //!
 //! The only crate that knows these formats. It does no I/O and reads no clock. Sources are given as paths in
 //! near/nearcore at commit f0c7706f.
 
 pub mod account;
+pub mod block;
 pub mod chain;
 pub mod crypto;
 pub mod files;

@@ -8,7 +8,10 @@ mod frame;
 mod handshake;
 pub mod wire;
 
-pub use frame::{FRAME_LEN_MAX, FrameDecoder, FrameError, append_transaction, frame, transaction_frame_len};
+pub use frame::{
+    FRAME_LEN_MAX, FrameDecoder, FrameError, append_transaction, block_frame, frame, read_block,
+    transaction_frame_len,
+};
 pub use handshake::{
     HandshakeOffer, Identity, Judgement, NONCE_WINDOW_SECONDS, NodeFacts, Received, RefusalReason,
     fresh_nonce, read_message,

@@ -77,7 +77,7 @@ impl Evidence<'_> {
     }
 
     fn has_ended(&self, shard: &ShardInject) -> bool {
-        let mut own = self.producers.iter().filter(|producer| producer.shard == shard.shard);
+        let mut own = self.producers.iter().filter(|producer| producer.shards.contains(&shard.shard));
         own.any(|producer| self.exits.iter().any(|exit| exit.node == producer.node))
     }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn producers() -> Vec<Producer> {
-        (0..2).map(|shard| Producer { node: node(shard), shard: ShardId(shard) }).collect()
+        (0..2).map(|shard| Producer { node: node(shard), shards: vec![ShardId(shard)] }).collect()
     }
 
     fn inject(sent: [u64; 2], on_broken_connection: u64) -> InjectReport {

@@ -74,12 +74,15 @@ impl IdleQuestion<'_> {
     }
 }
 
-/// Transactions in the producer's pools, and receipts delayed in its own shard: of other shards it knows only what it
-/// last validated. None where the sample says neither.
+/// Transactions in the producer's pools, and receipts delayed in its own shards: of others it knows only what it last
+/// validated. None where the sample lacks one of them.
 fn pending_of(sample: &MetricsSample, producer: &Producer) -> Option<u64> {
     let pooled = sum(sample, POOL_ENTRIES)?;
-    let delayed = labelled(sample, DELAYED_RECEIPTS, &format!("shard_id=\"{}\"", producer.shard))?;
-    Some(whole(pooled) + whole(delayed))
+    let delayed = producer
+        .shards
+        .iter()
+        .map(|shard| labelled(sample, DELAYED_RECEIPTS, &format!("shard_id=\"{shard}\"")).map(whole));
+    delayed.sum::<Option<u64>>().map(|delayed| whole(pooled) + delayed)
 }
 
 #[cfg(test)]
@@ -96,7 +99,7 @@ mod tests {
     }
 
     fn producers() -> Vec<Producer> {
-        (0..2).map(|shard| Producer { node: node(shard), shard: ShardId(shard) }).collect()
+        (0..2).map(|shard| Producer { node: node(shard), shards: vec![ShardId(shard)] }).collect()
     }
 
     fn block(height: u64, timestamp_unix_ns: u64, chunks: [(bool, u64); 2]) -> BlockFact {

@@ -32,11 +32,11 @@ pub struct Endpoint {
     pub addr: SocketAddr,
 }
 
-/// A chunk producer and the shard whose chunks it makes.
+/// A chunk producer and the shards whose chunks it makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Producer {
     /// The node's name.
     pub node: NodeName,
-    /// Its shard.
-    pub shard: ShardId,
+    /// Its shards.
+    pub shards: Vec<ShardId>,
 }

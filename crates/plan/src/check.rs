@@ -56,6 +56,8 @@ pub(crate) fn check(plan: &RunPlan, capabilities: &Capabilities) -> Vec<Note> {
         drain_outlasts_a_transfer,
         idle_outlasts_slow_blocks,
         budget_holds_a_search,
+        peers_suffice,
+        mandates_go_round,
     ];
     let of_provider: &[fn(&RunPlan, &Capabilities) -> Option<Note>] =
         &[provider_runs_the_nodes, cores_suffice, memory_holds_the_pools];
@@ -203,15 +205,12 @@ fn skip_after_two_block_times(plan: &RunPlan) -> Option<Note> {
     ))
 }
 
-/// Each stake of the plan's producers.
+/// Each stake of the plan's validators.
 fn stakes(plan: &RunPlan) -> impl Iterator<Item = u128> + '_ {
-    plan.nodes.iter().filter_map(|node| match node.role {
-        NodeRole::Producer { stake, .. } => Some(stake.0),
-        NodeRole::Rpc => None,
-    })
+    plan.nodes.iter().filter_map(|node| node.role.stake()).map(|stake| stake.0)
 }
 
-/// No producer falls below the least stake for a seat.
+/// No validator falls below the least stake for a seat.
 fn stake_has_a_seat(plan: &RunPlan) -> Option<Note> {
     let total: u128 = stakes(plan).fold(0, u128::saturating_add);
     let least = stakes(plan).min().unwrap_or(0);
@@ -220,7 +219,8 @@ fn stake_has_a_seat(plan: &RunPlan) -> Option<Note> {
     if least > (total / below).saturating_mul(above) {
         return None;
     }
-    let sentence = "a producer's stake is too small a share of the total to have a seat: use fewer producers";
+    let sentence =
+        "a validator's stake is too small a share of the total to have a seat: use fewer validators";
     let figure = format!("{least} of {total} yocto, least ratio {above}/{below}");
     Some(note("stake_has_a_seat", Severity::Error, sentence, figure))
 }
@@ -398,6 +398,33 @@ fn budget_holds_a_search(plan: &RunPlan) -> Option<Note> {
     Some(note("budget_holds_a_search", Severity::Warning, sentence, figure))
 }
 
+/// Every node can meet every other. Where not, messages take detours: published runs lost most of their rate so.
+fn peers_suffice(plan: &RunPlan) -> Option<Note> {
+    let most = plan.network.max_peers?;
+    let fellows = plan.nodes.len().saturating_sub(1);
+    if fellows <= most as usize {
+        return None;
+    }
+    let sentence = "not every node can connect to every other, so messages take detours: raise `network.max_peers` unless \
+                    that is what you measure";
+    let figure = format!("{most} connections, {fellows} fellow nodes");
+    Some(note("peers_suffice", Severity::Warning, sentence, figure))
+}
+
+/// There is a mandate for every validator: one without any checks no chunk.
+fn mandates_go_round(plan: &RunPlan) -> Option<Note> {
+    let validators = stakes(plan).count() as u64;
+    let mandates = plan.chain.mandates_per_shard.saturating_mul(plan.chain.shard_ids.len() as u64);
+    let has_idle = plan.nodes.iter().any(|node| matches!(node.role, NodeRole::ChunkValidator { .. }));
+    if !has_idle || mandates >= validators {
+        return None;
+    }
+    let sentence = "some validators can have no chunk to check: raise `chain.mandates_per_shard` or lower \
+                    `chain.chunk_validators`";
+    let figure = format!("{mandates} mandates for {validators} validators");
+    Some(note("mandates_go_round", Severity::Warning, sentence, figure))
+}
+
 fn provider_runs_the_nodes(plan: &RunPlan, capabilities: &Capabilities) -> Option<Note> {
     let most = capabilities.nodes_max.filter(|most| plan.nodes.len() > *most as usize)?;
     let sentence = format!("the provider `{}` cannot run that many nodes", capabilities.name);
@@ -426,7 +453,8 @@ fn cores_suffice(plan: &RunPlan, capabilities: &Capabilities) -> Option<Note> {
 
 /// Full pools of all producers fit into the host's memory.
 fn memory_holds_the_pools(plan: &RunPlan, capabilities: &Capabilities) -> Option<Note> {
-    let needed = plan.chain.pool_size_limit_bytes.0.saturating_mul(plan.producers().count() as u64);
+    let pools = plan.chain.shard_ids.iter().map(|shard| plan.producers_of(*shard).count() as u64).sum();
+    let needed = plan.chain.pool_size_limit_bytes.0.saturating_mul(pools);
     if capabilities.memory_bytes == 0 || needed <= capabilities.memory_bytes {
         return None;
     }

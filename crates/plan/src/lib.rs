@@ -11,7 +11,8 @@ mod render;
 use std::fmt;
 
 use tpsctl_model::plan::{
-    AccountsPlan, ChainPlan, Goal, LoadPlan, NodeSoftware, PLAN_SCHEMA, RunPlan, SearchPlan, TrialPlan,
+    AccountsPlan, ChainPlan, Goal, LoadPlan, NetworkPlan, NodeSoftware, PLAN_SCHEMA, RunPlan, SearchPlan,
+    TrialPlan,
 };
 use tpsctl_near::PROTOCOL_VERSION;
 use tpsctl_scenario::Scenario;
@@ -19,7 +20,7 @@ use tpsctl_scenario::Scenario;
 use crate::{
     check::check,
     layout::{Layout, layout},
-    nodes::nodes,
+    nodes::{NodeCounts, nodes},
 };
 
 pub use render::render;
@@ -108,6 +109,16 @@ pub fn plan(scenario: &Scenario, capabilities: &Capabilities) -> Result<Planned,
     Ok(Planned { plan, notes })
 }
 
+/// How many producers serve the shards; no more than the chain needs.
+fn producers(scenario: &Scenario) -> u32 {
+    let chain = scenario.chain();
+    if chain.shards_per_producer > 1 {
+        chain.shards.div_ceil(chain.shards_per_producer)
+    } else {
+        chain.shards.saturating_mul(chain.producers_per_shard)
+    }
+}
+
 /// The plan before anything is checked.
 fn draft(scenario: &Scenario) -> RunPlan {
     let node = scenario.node();
@@ -124,7 +135,15 @@ fn draft(scenario: &Scenario) -> RunPlan {
             ready_timeout_ms: node.ready_timeout,
             stop_timeout_ms: node.stop_timeout,
         },
-        nodes: nodes(&layout.shard_ids, chain.producers_per_shard, chain.rpc_nodes),
+        nodes: nodes(
+            &layout.shard_ids,
+            NodeCounts {
+                producers: producers(scenario),
+                chunk_validators: chain.chunk_validators,
+                rpc: chain.rpc_nodes,
+            },
+        ),
+        network: NetworkPlan { max_peers: Some(scenario.network().max_peers).filter(|most| *most > 0) },
         accounts: AccountsPlan {
             per_shard: chain.accounts_per_shard,
             prefixes: layout.prefixes.clone(),

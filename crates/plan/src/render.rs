@@ -64,9 +64,15 @@ fn nodes(text: &mut String, plan: &RunPlan) -> fmt::Result {
         .map(|node| node.name.0.as_str())
         .collect();
     let names = if followers.is_empty() { String::new() } else { format!(" ({})", followers.join(", ")) };
+    let validators = match plan.nodes.len() - producers - followers.len() {
+        0 => String::new(),
+        count => format!("{count} chunk validators, "),
+    };
+    let peers =
+        plan.network.max_peers.map_or_else(String::new, |most| format!(", at most {most} peers each"));
     writeln!(
         text,
-        "nodes      {producers} producers, {} rpc{names}, nice {}",
+        "nodes      {producers} producers, {validators}{} rpc{names}, nice {}{peers}",
         followers.len(),
         plan.node.nice
     )?;

@@ -182,6 +182,46 @@ fn seventy_shards_can_be_planned() {
     assert!(published.notes.iter().all(|note| note.severity == Severity::Warning));
 }
 
+#[test]
+fn producers_of_several_shards_validators_and_capped_peers_as_text() {
+    let planned = planned(&[
+        "chain.shards=5",
+        "chain.shards_per_producer=2",
+        "chain.chunk_validators=2",
+        "chain.mandates_per_shard=3",
+        "chain.rpc_nodes=0",
+        "network.max_peers=3",
+        "node.binary=embedded",
+    ]);
+    insta::assert_snapshot!(render(&planned));
+}
+
+#[test]
+fn peers_and_mandates_are_compared_with_the_nodes() {
+    let warning = |check| vec![(Severity::Warning, check)];
+    // Five nodes: four fellows each.
+    assert_eq!(spoken(&["network.max_peers=4"]), []);
+    assert_eq!(spoken(&["network.max_peers=3"]), warning("peers_suffice"));
+    // Four mandates: a fifth validator has none.
+    assert_eq!(spoken(&["chain.chunk_validators=1"]), warning("mandates_go_round"));
+    assert_eq!(spoken(&["chain.chunk_validators=1", "chain.mandates_per_shard=2"]), []);
+    assert_eq!(spoken(&["chain.chunk_validators=3", "chain.mandates_per_shard=2"]), []);
+}
+
+/// One node with 50 shards, as published for a single node.
+#[test]
+fn one_node_can_serve_fifty_shards() {
+    let planned = planned(&[
+        "chain.shards=50",
+        "chain.shards_per_producer=50",
+        "chain.rpc_nodes=0",
+        "chain.accounts_per_shard=100",
+        "chain.account_balance=10000NEAR",
+    ]);
+    let [node] = &planned.plan.nodes[..] else { panic!("{:?}", planned.plan.nodes) };
+    assert!(planned.plan.chain.shard_ids.iter().all(|shard| node.role.produces(*shard)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -194,6 +234,23 @@ proptest! {
         prop_assert_eq!(plan.accounts.prefixes.len(), shards as usize);
         for shard in &plan.chain.shard_ids {
             prop_assert_eq!(plan.producers_of(*shard).count(), per_shard as usize);
+        }
+    }
+
+    #[test]
+    fn no_producer_has_more_shards_than_asked_for(shards in 1_u32..=256, most in 2_u32..=256, others in 0_u32..=9) {
+        let overrides =
+            [format!("chain.shards={shards}"), format!("chain.shards_per_producer={most}"), format!("chain.chunk_validators={others}")];
+        let scenario = scenario(&overrides.each_ref().map(String::as_str));
+        let plan = plan(&scenario, &host()).expect("a plan").plan;
+        prop_assert_eq!(plan.producers().count() as u32, shards.div_ceil(most));
+        prop_assert_eq!(plan.nodes.len() as u32, shards.div_ceil(most) + others + 1);
+        for shard in &plan.chain.shard_ids {
+            prop_assert_eq!(plan.producers_of(*shard).count(), 1);
+        }
+        for name in plan.producers() {
+            let served = plan.chain.shard_ids.iter().filter(|shard| plan.producers_of(**shard).any(|own| own == name));
+            prop_assert!(served.count() as u32 <= most);
         }
     }
 }

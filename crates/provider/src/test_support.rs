@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use tpsctl_model::{
     Bytes, Gas, Millis, NodeName, Seed, ShardId, Share, Tps, Yocto,
     plan::{
-        AccountsPlan, ChainPlan, Goal, KeyKind, LoadPlan, NodeBinary, NodePlan, NodeRole, NodeSoftware,
-        PLAN_SCHEMA, ProviderKind, RunPlan, SearchPlan, Signing, TrialPlan,
+        AccountsPlan, ChainPlan, Goal, KeyKind, LoadPlan, NetworkPlan, NodeBinary, NodePlan, NodeRole,
+        NodeSoftware, PLAN_SCHEMA, ProviderKind, RunPlan, SearchPlan, Signing, TrialPlan,
     },
 };
 
@@ -137,7 +137,7 @@ pub(crate) fn is_interrupt_ignored() -> bool {
 pub(crate) fn plan(binary: NodeBinary) -> RunPlan {
     let producer = |name: &str, shard| NodePlan {
         name: NodeName(name.to_owned()),
-        role: NodeRole::Producer { shard: ShardId(shard), stake: Yocto(50_000_000) },
+        role: NodeRole::Producer { shards: vec![ShardId(shard)], stake: Yocto(50_000_000) },
     };
     RunPlan {
         schema: PLAN_SCHEMA.to_owned(),
@@ -156,6 +156,7 @@ pub(crate) fn plan(binary: NodeBinary) -> RunPlan {
             producer("node1", 1),
             NodePlan { name: NodeName("rpc0".to_owned()), role: NodeRole::Rpc },
         ],
+        network: NetworkPlan::default(),
         accounts: AccountsPlan {
             per_shard: 2,
             prefixes: vec!["000".to_owned(), "a01".to_owned()],

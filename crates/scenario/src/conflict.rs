@@ -34,6 +34,13 @@ pub(crate) fn conflicts(scenario: &Scenario) -> Vec<Conflict> {
             help: "set `load.cross_shard: 0%`, or `chain.shards` to 2 or more".to_owned(),
         });
     }
+    if chain.shards_per_producer > 1 && chain.producers_per_shard > 1 {
+        found.push(Conflict {
+            keys: ["chain.shards_per_producer", "chain.producers_per_shard"],
+            message: "a shard has several producers or a producer several shards, not both".to_owned(),
+            help: "set one of `chain.shards_per_producer` and `chain.producers_per_shard` to 1".to_owned(),
+        });
+    }
     found
 }
 

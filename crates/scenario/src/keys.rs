@@ -159,6 +159,10 @@ sections! {
         shards: u32 = Some("4"), "1" to "256";
         /// Chunk producers for each shard, one node each.
         producers_per_shard: u32 = Some("1"), "1" to "16";
+        /// With more than 1, each producer serves up to so many shards, and producers_per_shard is 1.
+        shards_per_producer: u32 = Some("1"), "1" to "256";
+        /// Validators that check chunks and produce nothing.
+        chunk_validators: u32 = Some("0"), "0" to "256";
         /// Nodes that follow all shards and validate nothing.
         rpc_nodes: u32 = Some("1"), "0" to "16";
         /// Funded accounts in each shard, one key each; they send the load.
@@ -189,6 +193,11 @@ sections! {
         pool_size_limit: Bytes = Some("100MB"), "1KB" to "100GB";
         /// How long a producer may add transactions to one chunk.
         prepare_time_limit: Millis = Some("200ms"), "1ms" to "10m";
+    }
+    /// How the nodes are connected.
+    network "network" "network.": Network {
+        /// Most fellow nodes that each connects to, others being reached through them; 0 for no such limit.
+        max_peers: u32 = Some("0"), "0" to "1000";
     }
     /// What is sent.
     load "load" "load.": Load {
@@ -307,6 +316,9 @@ mod tests {
             ("load.catch_up", "19ms"),
             ("node.nice", "20"),
             ("chain.producers_per_shard", "0"),
+            ("chain.shards_per_producer", "0"),
+            ("chain.chunk_validators", "257"),
+            ("network.max_peers", "1001"),
             ("chain.chunk_wait_mult", "4/3"),
             ("chain.gas_limit", "999Ggas"),
             ("chain.account_balance", "1000001NEAR"),

@@ -7,8 +7,8 @@ use tpsctl_model::{
     load::{InjectReport, QuantilesMs, ShardInject},
     observation::{BlockFact, ChunkFact, Observation},
     plan::{
-        AccountsPlan, ChainPlan, Goal, KeyKind, LoadPlan, NodeBinary, NodePlan, NodeRole, NodeSoftware,
-        ProviderKind, RunPlan, SearchPlan, Signing, TrialPlan,
+        AccountsPlan, ChainPlan, Goal, KeyKind, LoadPlan, NetworkPlan, NodeBinary, NodePlan, NodeRole,
+        NodeSoftware, ProviderKind, RunPlan, SearchPlan, Signing, TrialPlan,
     },
 };
 
@@ -131,9 +131,10 @@ pub(crate) fn plan(shards: &[ShardId]) -> RunPlan {
             .iter()
             .map(|shard| NodePlan {
                 name: NodeName(format!("cp{shard}")),
-                role: NodeRole::Producer { shard: *shard, stake: Yocto(1) },
+                role: NodeRole::Producer { shards: vec![*shard], stake: Yocto(1) },
             })
             .collect(),
+        network: NetworkPlan::default(),
         accounts: AccountsPlan { per_shard: 10, prefixes: vec![], balance: Yocto(1), keys: KeyKind::Row },
         load: LoadPlan {
             signing: Signing::FixedNonce,

@@ -273,7 +273,7 @@ pub(crate) mod tests {
             serde_json::from_str(include_str!("../../../testdata/plans/tiny.json")).expect("a plan");
         let producer = |shard| NodePlan {
             name: NodeName(format!("cp{shard}")),
-            role: NodeRole::Producer { shard: ShardId(shard), stake: Yocto(1) },
+            role: NodeRole::Producer { shards: vec![ShardId(shard)], stake: Yocto(1) },
         };
         plan.nodes = (0..shards).map(producer).collect();
         plan.chain.shard_ids = (0..shards).map(ShardId).collect();

@@ -182,7 +182,7 @@ mod tests {
             .flat_map(|number| (0..shards).map(move |shard| (number, shard)))
             .map(|(number, shard)| NodePlan {
                 name: NodeName(format!("cp{number}-{shard}")),
-                role: NodeRole::Producer { shard: ShardId(shard), stake: Yocto(1) },
+                role: NodeRole::Producer { shards: vec![ShardId(shard)], stake: Yocto(1) },
             })
             .collect();
         plan.load.cross_shard = Share(cross);

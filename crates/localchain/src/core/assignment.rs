@@ -1,6 +1,6 @@
 //! Who does what at a height. Every node computes the same from genesis; nobody is kicked out.
 //!
-//! As in neard: chunk producers are dealt to the shard with fewest of them; who makes a block or a chunk is drawn by
+//! As in neard: the validators with the greatest stakes have the seats of block and chunk producers; chunk producers are dealt to the shard with fewest of them; who makes a block or a chunk is drawn by
 //! stake from SHA-256 of seed, height and shard; mandates are shuffled per height by ChaCha20 and dealt to shuffled
 //! shards (core/primitives/src/{epoch_info,validator_mandates}). Our own: the seed is the genesis hash, the draw is one
 //! cumulative pick instead of the alias method, fractions of a mandate are not dealt.
@@ -13,10 +13,40 @@ use tpsctl_near::{AccountId, CryptoHash};
 
 use super::Validator;
 
+/// How many of the validators, the greatest stakes first, have which role. All of them check chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seats {
+    /// Most that make blocks.
+    pub block_producers: u64,
+    /// Most that make chunks.
+    pub chunk_producers: u64,
+    /// Fewest chunk producers of a shard; where there are too few, they serve several.
+    pub producers_per_shard_min: u64,
+    /// Mandates of each shard.
+    pub mandates_per_shard: u64,
+}
+
+impl Seats {
+    /// What the seats say; none where they are enough for every validator and every shard has one producer at least.
+    pub(crate) fn scarce(self, validators: usize) -> Option<(u64, u64, u64)> {
+        let is_enough =
+            self.taken(validators) == (validators, validators) && self.producers_per_shard_min <= 1;
+        (!is_enough).then_some((self.block_producers, self.chunk_producers, self.producers_per_shard_min))
+    }
+
+    /// How many of `validators` make blocks, and how many chunks.
+    fn taken(self, validators: usize) -> (usize, usize) {
+        let taken = |seats: u64| usize::try_from(seats).unwrap_or(usize::MAX).clamp(1, validators.max(1));
+        (taken(self.block_producers), taken(self.chunk_producers))
+    }
+}
+
 /// Roles of validators, by their index in [`Assignment::validators`].
 #[derive(Debug, Clone)]
 pub struct Assignment {
     validators: Vec<Validator>,
+    /// The first so many make blocks.
+    block_producers: usize,
     shard_ids: Vec<u64>,
     producers: Vec<Vec<usize>>,
     seed: CryptoHash,
@@ -27,17 +57,14 @@ pub struct Assignment {
 
 impl Assignment {
     /// Deals the roles.
-    pub fn new(
-        validators: &[Validator],
-        shard_ids: &[u64],
-        mandates_per_shard: u64,
-        seed: CryptoHash,
-    ) -> Self {
+    pub fn new(validators: &[Validator], shard_ids: &[u64], seats: Seats, seed: CryptoHash) -> Self {
         let validators = Self::order(validators);
-        let target = mandates_per_shard.saturating_mul(shard_ids.len() as u64);
+        let target = seats.mandates_per_shard.saturating_mul(shard_ids.len() as u64);
         let (price, mandates) = price_mandates(&validators, target);
-        let producers = deal_producers(validators.len(), shard_ids.len());
-        Self { producers, validators, shard_ids: shard_ids.to_vec(), seed, mandates, price }
+        let (block_producers, chunk_producers) = seats.taken(validators.len());
+        let min = usize::try_from(seats.producers_per_shard_min).unwrap_or(usize::MAX);
+        let producers = deal_producers(chunk_producers, shard_ids.len(), min);
+        Self { producers, validators, block_producers, shard_ids: shard_ids.to_vec(), seed, mandates, price }
     }
 
     /// Order of validator indices: stake, highest first, then account id.
@@ -52,6 +79,11 @@ impl Assignment {
     /// All validators.
     pub fn validators(&self) -> &[Validator] {
         &self.validators
+    }
+
+    /// Those that make blocks and approve them: the first of [`Self::validators`].
+    pub fn block_producers(&self) -> &[Validator] {
+        &self.validators[..self.block_producers.min(self.validators.len())]
     }
 
     /// The index of an account, if it is a validator.
@@ -82,7 +114,7 @@ impl Assignment {
 
     /// Who makes the block at `height`.
     pub fn block_producer(&self, height: u64) -> usize {
-        self.draw(0..self.validators.len(), CryptoHash::of_borsh(&(self.seed, height)))
+        self.draw(0..self.block_producers().len(), CryptoHash::of_borsh(&(self.seed, height)))
     }
 
     /// Who makes the shard's chunk at `height`.
@@ -91,8 +123,8 @@ impl Assignment {
         self.draw(self.producers[shard].iter().copied(), seed)
     }
 
-    /// The validators of the shard's chunk at `height`, with the stake that each stands for.
-    pub fn chunk_validators(&self, height: u64, shard: usize) -> BTreeMap<usize, u128> {
+    /// The validators of every shard's chunk at `height`, with the stake that each stands for.
+    pub fn deal(&self, height: u64) -> Vec<BTreeMap<usize, u128>> {
         let seed = CryptoHash::of_borsh(&(self.seed, height, b"mandates"));
         let mut rng = ChaCha20Rng::from_seed(seed.0);
         let mut deck: Vec<usize> = (0..self.validators.len())
@@ -101,11 +133,9 @@ impl Assignment {
         deck.shuffle(&mut rng);
         let mut shards: Vec<usize> = (0..self.shard_ids.len()).collect();
         shards.shuffle(&mut rng);
-        let mut dealt = BTreeMap::new();
+        let mut dealt = vec![BTreeMap::new(); shards.len()];
         for (turn, validator) in deck.into_iter().enumerate() {
-            if shards[turn % shards.len()] == shard {
-                *dealt.entry(validator).or_insert(0) += self.price;
-            }
+            *dealt[shards[turn % shards.len()]].entry(validator).or_insert(0) += self.price;
         }
         dealt
     }
@@ -118,10 +148,10 @@ impl Assignment {
         endorsed > two_thirds(total)
     }
 
-    /// Whether these validators hold more than 2/3 of all stake.
+    /// Whether these validators hold more than 2/3 of all block producers' stake.
     pub fn is_approved(&self, by: impl Fn(usize) -> bool) -> bool {
-        let total: u128 = self.validators.iter().map(|own| own.stake).sum();
-        let stakes = self.validators.iter().enumerate();
+        let total: u128 = self.block_producers().iter().map(|own| own.stake).sum();
+        let stakes = self.block_producers().iter().enumerate();
         let approved: u128 = stakes.filter(|(index, _)| by(*index)).map(|(_, own)| own.stake).sum();
         approved > two_thirds(total)
     }
@@ -153,11 +183,13 @@ fn price_mandates(validators: &[Validator], target: u64) -> (u128, Vec<u64>) {
     (low, mandates)
 }
 
-/// Chunk producers by shard: each goes to the shard with fewest, ties to the lowest index; with fewer producers than
-/// shards, shards go round the producers (chain/epoch-manager/src/shard_assignment/mod.rs).
-fn deal_producers(validators: usize, shards: usize) -> Vec<Vec<usize>> {
-    if validators < shards {
-        return (0..shards).map(|shard| vec![shard % validators.max(1)]).collect();
+/// Chunk producers by shard: each goes to the shard with fewest, ties to the lowest index; with too few producers for
+/// `min` a shard, shards go round the producers (chain/epoch-manager/src/shard_assignment/mod.rs:102-134,325-345).
+fn deal_producers(validators: usize, shards: usize, min: usize) -> Vec<Vec<usize>> {
+    let min = min.clamp(1, validators.max(1));
+    if validators < shards * min {
+        let nth = |shard: usize, turn: usize| (shard * min + turn) % validators.max(1);
+        return (0..shards).map(|shard| (0..min).map(|turn| nth(shard, turn)).collect()).collect();
     }
     let mut producers = vec![Vec::new(); shards];
     for validator in 0..validators {
@@ -181,20 +213,69 @@ mod tests {
         stakes.iter().enumerate().map(name).collect()
     }
 
-    fn assignment(stakes: &[u128], shards: u64, mandates: u64) -> Assignment {
+    fn seats(mandates_per_shard: u64) -> Seats {
+        Seats { block_producers: 100, chunk_producers: 100, producers_per_shard_min: 1, mandates_per_shard }
+    }
+
+    fn seated(stakes: &[u128], shards: u64, seats: Seats) -> Assignment {
         let ids: Vec<u64> = (0..shards).collect();
-        Assignment::new(&validators(stakes), &ids, mandates, CryptoHash([9; 32]))
+        Assignment::new(&validators(stakes), &ids, seats, CryptoHash([9; 32]))
+    }
+
+    fn assignment(stakes: &[u128], shards: u64, mandates: u64) -> Assignment {
+        seated(stakes, shards, seats(mandates))
     }
 
     #[test]
     fn equal_stakes_share_the_mandates_exactly() {
         let dealt = assignment(&[50; 4], 4, 3);
         for shard in 0..4 {
-            let stakes: u128 = dealt.chunk_validators(17, shard).values().sum();
+            let stakes: u128 = dealt.deal(17)[shard].values().sum();
             assert_eq!(stakes, 3 * dealt.price);
         }
         assert_eq!(dealt.mandates, [3; 4]);
         assert_eq!(assignment(&[50], 3, 1).mandates, [3], "one node validates every shard");
+    }
+
+    /// Shares of neard: 68 mandates a shard on its own chains, 1 to 14 in published runs.
+    #[test]
+    fn mandates_from_one_to_many_are_shared_among_all() {
+        for mandates in [1, 2, 3, 6, 14, 68] {
+            for (validators, shards) in [(1, 50), (10, 10), (70, 70), (100, 4)] {
+                let dealt = assignment(&vec![1_000_000; validators], shards, mandates);
+                let held: u64 = dealt.mandates.iter().sum();
+                assert!(held >= shards * mandates && held < shards * mandates + validators as u64);
+                assert!(dealt.mandates.windows(2).all(|pair| pair[0] == pair[1]));
+                for assigned in dealt.deal(7) {
+                    assert!(!assigned.is_empty() && assigned.len() as u64 <= held / shards + 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn seats_go_by_stake() {
+        let few = Seats { block_producers: 2, chunk_producers: 3, ..seats(2) };
+        let dealt = seated(&[5, 9, 7, 8, 6], 3, few);
+        let stakes = |validators: &[Validator]| validators.iter().map(|own| own.stake).collect::<Vec<_>>();
+        assert_eq!(stakes(dealt.block_producers()), [9, 8]);
+        assert_eq!([dealt.producers(0), dealt.producers(1), dealt.producers(2)], [&[0], &[1], &[2]]);
+        assert!((0..200).all(|height| dealt.block_producer(height) < 2));
+        assert!(dealt.is_approved(|index| index < 2) && !dealt.is_approved(|index| index > 0));
+        let checks = |index: usize| {
+            (0..50).any(|height| dealt.deal(height).iter().any(|assigned| assigned.contains_key(&index)))
+        };
+        assert!((0..5).all(checks), "everybody checks chunks");
+        let none = Seats { block_producers: 0, chunk_producers: 0, ..seats(1) };
+        assert_eq!(seated(&[5, 9], 2, none).block_producers().len(), 1, "somebody has to");
+    }
+
+    #[test]
+    fn a_shard_has_at_least_so_many_producers() {
+        let dealt = seated(&[9, 8, 7], 3, Seats { producers_per_shard_min: 2, ..seats(1) });
+        assert_eq!([dealt.producers(0), dealt.producers(1), dealt.producers(2)], [&[0, 1], &[2, 0], &[1, 2]]);
+        let dealt = seated(&[9, 8], 3, Seats { producers_per_shard_min: 5, ..seats(1) });
+        assert_eq!(dealt.producers(2), [0, 1]);
     }
 
     #[test]
@@ -233,7 +314,7 @@ mod tests {
             let held: u64 = dealt.mandates.iter().sum();
             let all: u128 = stakes.iter().sum();
             prop_assert!(held >= shards * target || all < u128::from(shards * target));
-            let sum: u128 = (0..shards as usize).map(|s| dealt.chunk_validators(3, s).values().sum::<u128>()).sum();
+            let sum: u128 = dealt.deal(3).iter().map(|assigned| assigned.values().sum::<u128>()).sum();
             prop_assert_eq!(sum, u128::from(held) * dealt.price);
         }
     }

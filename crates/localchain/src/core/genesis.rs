@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey, ShardLayout, Signature};
 
 use super::{
-    Assignment, Validator,
+    Assignment, Seats, Validator,
     account::{AccessKey, Account},
     state::ShardState,
     tree::{Key, Leaf, Tree, key_of},
@@ -38,8 +38,8 @@ pub struct Genesis {
     pub layout: Arc<ShardLayout>,
     /// The validators, in any order.
     pub validators: Vec<Validator>,
-    /// Mandates of each shard.
-    pub mandates_per_shard: u64,
+    /// How many of them have which role.
+    pub seats: Seats,
     /// First state, by shard index.
     pub states: Vec<Arc<ShardState>>,
 }
@@ -145,7 +145,8 @@ impl Genesis {
         };
         let validators: Vec<_> =
             ordered.iter().map(|own| (&own.account_id, &own.public_key, own.stake)).collect();
-        let limits = (self.gas_limit, self.epoch_length, self.validity_period, self.mandates_per_shard);
+        let mandates = self.seats.mandates_per_shard;
+        let limits = (self.gas_limit, self.epoch_length, self.validity_period, mandates);
         let hash = CryptoHash::of_borsh(&(
             &self.chain_id,
             limits,
@@ -153,6 +154,11 @@ impl Genesis {
             validators,
             &header,
         ));
+        // Seats count where they are scarce.
+        let hash = match self.seats.scarce(self.validators.len()) {
+            Some(seats) => CryptoHash::of_borsh(&(hash, seats)),
+            None => hash,
+        };
         // As in neard, the second epoch has the genesis hash for its id.
         header.next_epoch_id = hash;
         Block::genesis(header, hash)

@@ -121,7 +121,7 @@ impl Roles {
     fn of(genesis: &Genesis, validator: Option<&(AccountId, KeyPair)>, tracked: &[bool]) -> Self {
         let seed = genesis.block().hash();
         let ids = genesis.layout.shard_ids();
-        let assignment = Assignment::new(&genesis.validators, ids, genesis.mandates_per_shard, seed);
+        let assignment = Assignment::new(&genesis.validators, ids, genesis.seats, seed);
         let me = validator.and_then(|(account, key)| {
             let index = assignment.index_of(account)?;
             let is_ours = assignment.validators()[index].public_key == key.public();

@@ -19,7 +19,7 @@ use tpsctl_near::{
 };
 
 use super::{NodeError, index};
-use crate::core::{Genesis, Limits, Settings, ShardState, Timing, Tuning, Validator, kept_shards};
+use crate::core::{Genesis, Limits, Seats, Settings, ShardState, Timing, Tuning, Validator, kept_shards};
 
 const CONFIG: &str = "config.json";
 const EPOCH_CONFIGS: &str = "epoch_configs";
@@ -233,8 +233,8 @@ fn assemble(
     totals: Totals,
     states: Vec<Arc<ShardState>>,
 ) -> Result<Genesis, NodeError> {
-    let mandates_per_shard = read_mandates(home, &file)?;
-    if let Some(fault) = fault_of(&file, totals, mandates_per_shard) {
+    let seats = read_seats(home, &file)?;
+    if let Some(fault) = fault_of(&file, totals, seats.mandates_per_shard) {
         return Err(NodeError::Genesis { path, fault });
     }
     let validator = |own: &tpsctl_near::files::ValidatorFile| Validator {
@@ -252,7 +252,7 @@ fn assemble(
         validity_period: file.transaction_validity_period,
         total_supply: file.total_supply,
         validators: file.validators.iter().map(validator).collect(),
-        mandates_per_shard,
+        seats,
         states,
         layout: Arc::new(file.shard_layout),
         chain_id: file.chain_id,
@@ -277,11 +277,21 @@ fn fault_of(file: &GenesisConfigFile, totals: Totals, mandates_per_shard: u64) -
     faults.into_iter().find(|(is_fault, _)| *is_fault).map(|(_, fault)| fault)
 }
 
-/// Mandates of a shard: from the epoch config, from genesis where there is none.
-fn read_mandates(home: &Path, genesis: &GenesisConfigFile) -> Result<u64, NodeError> {
+/// Seats: from the epoch config, from genesis where there is none.
+fn read_seats(home: &Path, genesis: &GenesisConfigFile) -> Result<Seats, NodeError> {
     let epoch = read_epoch_config(home, genesis.protocol_version)?;
-    Ok(epoch
-        .map_or(genesis.target_validator_mandates_per_shard, |own| own.target_validator_mandates_per_shard))
+    let of_genesis = Seats {
+        block_producers: genesis.num_block_producer_seats,
+        chunk_producers: genesis.num_chunk_producer_seats,
+        producers_per_shard_min: genesis.minimum_validators_per_shard,
+        mandates_per_shard: genesis.target_validator_mandates_per_shard,
+    };
+    Ok(epoch.map_or(of_genesis, |epoch| Seats {
+        block_producers: epoch.num_block_producer_seats,
+        chunk_producers: epoch.num_chunk_producer_seats,
+        producers_per_shard_min: epoch.minimum_validators_per_shard,
+        mandates_per_shard: epoch.target_validator_mandates_per_shard,
+    }))
 }
 
 /// The epoch config of the highest version up to this one, if there is any (chain/epoch-manager/src/lib.rs:165-204).

@@ -1,6 +1,7 @@
 //! Our encodings against NEAR's own crates, our signatures against other people's verifiers.
 
 mod accounts;
+mod blocks;
 mod files;
 mod keys;
 mod signer;

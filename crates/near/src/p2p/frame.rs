@@ -1,6 +1,6 @@
 //! Length-prefixed frames, and transactions written into them without an allocation.
 
-use prost::encoding::{encode_varint, encoded_len_varint};
+use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 
 use super::field;
 
@@ -89,14 +89,41 @@ pub fn transaction_frame_len(transaction_len: usize) -> usize {
 
 /// Appends the frame of `PeerMessage.transaction` with `transaction` (borsh of a signed transaction) to `out`.
 pub fn append_transaction(out: &mut Vec<u8>, transaction: &[u8]) {
-    let inner = 1 + encoded_len_varint(transaction.len() as u64) + transaction.len();
-    let body = encoded_len_varint(key(field::TRANSACTION)) + encoded_len_varint(inner as u64) + inner;
+    append_borsh(out, field::TRANSACTION, transaction);
+}
+
+/// The frame of `PeerMessage.block_response` with `block` (borsh of a block).
+pub fn block_frame(block: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(block.len() + 16);
+    append_borsh(&mut out, field::BLOCK_RESPONSE, block);
+    out
+}
+
+/// The borsh of the block in a `PeerMessage.block_response` (without its length), if the message is one.
+pub fn read_block(message: &[u8]) -> Option<&[u8]> {
+    read_field(read_field(message, field::BLOCK_RESPONSE)?, 1)
+}
+
+/// The content of a message that has nothing but this length-delimited field.
+fn read_field(message: &[u8], number: u32) -> Option<&[u8]> {
+    let mut rest = message;
+    if decode_varint(&mut rest).ok()? != key(number) {
+        return None;
+    }
+    let len = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
+    (rest.len() == len).then_some(rest)
+}
+
+/// Appends the frame of a message with `borsh` in field 1 of field `number`.
+fn append_borsh(out: &mut Vec<u8>, number: u32, borsh: &[u8]) {
+    let inner = 1 + encoded_len_varint(borsh.len() as u64) + borsh.len();
+    let body = encoded_len_varint(key(number)) + encoded_len_varint(inner as u64) + inner;
     out.extend_from_slice(&u32::try_from(body).unwrap_or(u32::MAX).to_le_bytes());
-    encode_varint(key(field::TRANSACTION), out);
+    encode_varint(key(number), out);
     encode_varint(inner as u64, out);
     encode_varint(key(1), out);
-    encode_varint(transaction.len() as u64, out);
-    out.extend_from_slice(transaction);
+    encode_varint(borsh.len() as u64, out);
+    out.extend_from_slice(borsh);
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! What happens to a block: checked against its parent, completed with bodies, applied, accepted, perhaps the head.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
@@ -127,7 +131,8 @@ impl Node {
         let validators = self.assignment.validators();
         let is_sized = [header.chunk_mask.len(), header.chunks.len(), header.endorsements.len()];
         ensure(is_sized == [self.tracked.len(); 3], "it has another number of shards")?;
-        ensure(header.approvals.len() == validators.len(), "it has another number of validators")?;
+        let approvers = self.assignment.block_producers().len();
+        ensure(header.approvals.len() == approvers, "it has another number of block producers")?;
         let bitmap_max = validators.len().div_ceil(8);
         let is_short = header.endorsements.iter().all(|bitmap| bitmap.len() <= bitmap_max);
         ensure(is_short, "it has endorsements of more validators than there are")?;
@@ -146,8 +151,9 @@ impl Node {
         let (epoch_id, next_epoch_id) = self.epoch_of(parent, header.height);
         let expected = crate::core::BlockHeader { epoch_id, next_epoch_id, ..header.clone() };
         ensure(*header == child_header(parent, expected), "its header does not follow from its parent")?;
-        for shard in 0..self.tracked.len() {
-            self.check_block_chunk(block, parent, shard)?;
+        let assigned = self.assignment.deal(header.prev_height + 1);
+        for (shard, assigned) in assigned.iter().enumerate() {
+            self.check_block_chunk(block, parent, (shard, assigned))?;
         }
         self.check_signatures(block)
     }
@@ -183,7 +189,12 @@ impl Node {
         ensure(self.assignment.is_approved(|index| by.contains(&index)), "it lacks approvals")
     }
 
-    fn check_block_chunk(&self, block: &Block, parent: &Block, shard: usize) -> Result<(), Fault> {
+    fn check_block_chunk(
+        &self,
+        block: &Block,
+        parent: &Block,
+        (shard, assigned): (usize, &BTreeMap<usize, u128>),
+    ) -> Result<(), Fault> {
         let own = &block.header.chunks[shard];
         if !block.header.chunk_mask[shard] {
             return ensure(*own == parent.header.chunks[shard], "a missed chunk is not the last one again");
@@ -198,8 +209,7 @@ impl Node {
         ensure(header.height_created == parent.height() + 1, "a chunk is of another height")?;
         let bitmap = &block.header.endorsements[shard];
         let by = |index: usize| bitmap.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
-        let assigned = self.assignment.chunk_validators(header.height_created, shard);
-        ensure(Assignment::is_endorsed(&assigned, by), "a chunk lacks endorsements")
+        ensure(Assignment::is_endorsed(assigned, by), "a chunk lacks endorsements")
     }
 
     /// Epoch and next epoch of a block at `height` on `parent`. Epochs begin at fixed heights here.

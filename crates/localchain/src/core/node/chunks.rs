@@ -39,8 +39,8 @@ pub(super) struct ChunkStore {
     /// Chunks whose validation began.
     validated: BTreeMap<CryptoHash, u64>,
     own: BTreeMap<CryptoHash, (u64, Vec<Arc<VerifiedTransaction>>)>,
-    /// Validators of heights and shards, dealt once.
-    assigned: BTreeMap<(u64, usize), Arc<BTreeMap<usize, u128>>>,
+    /// Validators of heights by shard, dealt once.
+    assigned: BTreeMap<u64, Vec<Arc<BTreeMap<usize, u128>>>>,
 }
 
 impl ChunkStore {
@@ -70,7 +70,7 @@ impl ChunkStore {
         self.endorsements.retain(|_, (height, _)| *height > head_height);
         self.witnesses.retain(|(height, _), _| *height > head_height);
         self.validated.retain(|_, height| *height > head_height);
-        self.assigned.retain(|(height, _), _| *height > head_height);
+        self.assigned.retain(|height, _| *height > head_height);
         self.own.retain(|_, (height, _)| *height + OWN_KEPT > head_height);
     }
 }
@@ -90,8 +90,8 @@ impl Node {
     }
 
     pub(super) fn chunk_validators(&mut self, height: u64, shard: usize) -> Arc<BTreeMap<usize, u128>> {
-        let deal = || Arc::new(self.assignment.chunk_validators(height, shard));
-        Arc::clone(self.chunks.assigned.entry((height, shard)).or_insert_with(deal))
+        let deal = || self.assignment.deal(height).into_iter().map(Arc::new).collect();
+        Arc::clone(&self.chunks.assigned.entry(height).or_insert_with(deal)[shard])
     }
 
     /// Keeps a body if its producer signed it. Those of old blocks are kept by the blocks that wait for them.

@@ -28,7 +28,8 @@ impl Node {
     }
 
     fn approve(&mut self, basis: ApprovalBasis, target_height: u64) {
-        let Some(Me { index, key, .. }) = &self.me else { return };
+        let approvers = self.assignment.block_producers().len();
+        let Some(Me { index, key, .. }) = self.me.as_ref().filter(|me| me.index < approvers) else { return };
         let signature = key.sign(&Approval::message(basis, target_height).0);
         let approval = Approval { basis, target_height, validator: *index as u32, signature };
         let producer = self.assignment.block_producer(target_height);
@@ -42,7 +43,8 @@ impl Node {
 
     pub(super) fn on_approval(&mut self, approval: Approval) {
         let Some(me) = &self.me else { return };
-        let Some(validator) = self.assignment.validators().get(approval.validator as usize) else { return };
+        let approvers = self.assignment.block_producers();
+        let Some(validator) = approvers.get(approval.validator as usize) else { return };
         let is_ours = self.assignment.block_producer(approval.target_height) == me.index;
         if is_ours && approval.is_signed(&validator.public_key) {
             self.doomslug.add(approval);
@@ -90,7 +92,7 @@ impl Node {
             author: account.clone(),
             chunk_mask: Vec::new(),
             chunks: Vec::new(),
-            approvals: vec![None; self.assignment.validators().len()],
+            approvals: vec![None; self.assignment.block_producers().len()],
             endorsements: Vec::new(),
             ..parent.header.clone()
         };

@@ -34,7 +34,7 @@ fn loaded_chunks(blocks: &[Arc<Block>]) -> Vec<(u64, usize)> {
 /// Nodes that execute the shard's chunk of this height: those that track the shard, and the validators of its next chunk
 /// that do not.
 fn executions(net: &Net, height: u64, shard: usize) -> u64 {
-    let assigned = net.watcher().assignment().chunk_validators(height + 1, shard);
+    let assigned = &net.watcher().assignment().deal(height + 1)[shard];
     let executes = |index: &usize| {
         let node = net.node(*index);
         let me = node.account().and_then(|account| node.assignment().index_of(account));

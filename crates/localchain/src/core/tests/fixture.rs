@@ -9,8 +9,8 @@ use tpsctl_near::{
 };
 
 use crate::core::{
-    Block, BlockRef, Effect, Event, Genesis, JobResult, Limits, Message, Node, Now, Settings, Timing, To,
-    Validator, VerifiedTransaction,
+    Block, BlockRef, Effect, Event, Genesis, JobResult, Limits, Message, Node, Now, Seats, Settings, Timing,
+    To, Validator, VerifiedTransaction,
     job::Finished,
     message::{Message as Wire, private_field},
 };
@@ -55,7 +55,12 @@ pub(in crate::core) fn genesis(validators: usize, shards: usize, users: usize) -
         validity_period: 500,
         total_supply: accounts.iter().map(|(_, amount, locked)| amount + locked).sum(),
         validators: nodes.iter().map(validator).collect(),
-        mandates_per_shard: 1,
+        seats: Seats {
+            block_producers: validators as u64,
+            chunk_producers: validators as u64,
+            producers_per_shard_min: 1,
+            mandates_per_shard: 1,
+        },
         states: Genesis::states_of(&layout, accounts, keys),
         layout: Arc::new(layout),
     }

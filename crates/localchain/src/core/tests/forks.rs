@@ -17,7 +17,7 @@ fn lonely(net: &Net) -> (u64, usize) {
         assignment.block_producer(height) == me
             && assignment.block_producer(height + 1) != me
             && assignment.producers(shard) == [me]
-            && assignment.chunk_validators(height, shard).keys().eq([&me])
+            && assignment.deal(height)[shard].keys().eq([&me])
     };
     let places = (12..1_000).flat_map(|height| (0..4).map(move |shard| (height, shard)));
     places.into_iter().find(|(height, shard)| is_lonely(*height, *shard)).expect("one of sixteen")

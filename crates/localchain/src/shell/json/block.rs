@@ -53,11 +53,12 @@ pub(in crate::shell) fn chunk(found: &FoundChunk, gas_limit: u64) -> Value {
 /// Who endorsed each new chunk, as neard says it: a bit for each of the chunk's validators, eight in a byte.
 fn endorsements(block: &Block, assignment: &Assignment) -> Vec<Vec<u8>> {
     let own = &block.header;
+    let dealt = assignment.deal(own.prev_height + 1);
     let bitmap = |(shard, given): (usize, &Vec<u8>)| {
         if !own.chunk_mask[shard] || own.height == own.prev_height {
             return Vec::new();
         }
-        let assigned = assignment.chunk_validators(own.prev_height + 1, shard);
+        let assigned = &dealt[shard];
         let mut bits = vec![0; assigned.len().div_ceil(8)];
         for (place, validator) in assigned.keys().enumerate() {
             if given.get(validator / 8).is_some_and(|byte| byte >> (validator % 8) & 1 == 1) {

@@ -12,11 +12,13 @@ mod doomslug;
 mod genesis;
 mod job;
 mod message;
+mod near_form;
 mod node;
 mod outcomes;
 mod pool;
 mod prepare;
 mod receipts;
+mod relay;
 mod runtime;
 mod signatures;
 mod state;
@@ -34,7 +36,7 @@ pub use assignment::{Assignment, Seats};
 pub use chain::BlockRef;
 pub use genesis::{Genesis, Limits, Settings, Timing, Tuning};
 pub use job::{Job, JobResult};
-pub use message::{Message, MessageError};
+pub use message::{Message, MessageError, Routed};
 pub use node::{ChunkRef, Effect, Event, FoundChunk, NoChunk, Node, To, kept_shards};
 pub use outcomes::{Execution, Found, Place};
 pub use pool::Insertion;
@@ -52,7 +54,7 @@ pub use view::{Snapshot, View};
 
 /// Frames of the private fields, for the shell.
 pub(crate) mod message_field {
-    pub(crate) use super::message::{FIELD_HELLO, FIELD_PEERS, private_field, private_frame};
+    pub(crate) use super::message::{FIELD_FULL, FIELD_HELLO, FIELD_PEERS, private_field, private_frame};
 }
 
 /// The time, as the shell saw it when the event came.

@@ -119,6 +119,7 @@ impl Genesis {
                     tx_root: CryptoHash::default(),
                     receipts_root: receipts_root(&vec![Vec::new(); self.layout.len()]),
                     encoded_length: 0,
+                    gas_limit: self.gas_limit,
                 },
                 signature: Signature([0; 64]),
             },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use borsh::BorshDeserialize;
+use borsh::{BorshDeserialize, BorshSerialize};
 use prost::encoding::{WireType, encode_key, encode_varint};
 use tpsctl_near::p2p;
 
@@ -44,6 +44,24 @@ pub enum Message {
     },
     /// Signed transactions (borsh each) for a producer of their shard.
     Transactions(Vec<Vec<u8>>),
+    /// How many connections the sender is away from each validator.
+    Reach {
+        /// By validator index; 255 for one that it cannot reach.
+        distances: Vec<u8>,
+    },
+    /// For a validator that the message's author has no connection to.
+    Routed(Routed),
+}
+
+/// A message on its way by others.
+#[derive(Debug, Clone, BorshSerialize, BorshDeserialize)]
+pub struct Routed {
+    /// Index of the validator that it is for.
+    pub validator: u32,
+    /// Over so many more connections it may go.
+    pub steps: u8,
+    /// The message: key, length and content of a private field.
+    pub message: Vec<u8>,
 }
 
 /// A message could not be read.
@@ -71,6 +89,10 @@ const FIELD_CHUNK_REQUEST: u32 = p2p::field::PRIVATE_MIN + 9;
 const FIELD_TRANSACTIONS: u32 = p2p::field::PRIVATE_MIN + 10;
 /// Field of news about other nodes, which the shell exchanges.
 pub(crate) const FIELD_PEERS: u32 = p2p::field::PRIVATE_MIN + 11;
+/// Field of an introduction by a node that has no place for another one.
+pub(crate) const FIELD_FULL: u32 = p2p::field::PRIVATE_MIN + 14;
+const FIELD_REACH: u32 = p2p::field::PRIVATE_MIN + 12;
+const FIELD_ROUTED: u32 = p2p::field::PRIVATE_MIN + 13;
 
 /// A frame of one length-delimited private field.
 pub(crate) fn private_frame(field: u32, payload: &[u8]) -> Vec<u8> {
@@ -179,6 +201,14 @@ impl Message {
                 append(&mut out, transactions);
                 FIELD_TRANSACTIONS
             }
+            Self::Reach { distances } => {
+                append(&mut out, distances);
+                FIELD_REACH
+            }
+            Self::Routed(routed) => {
+                append(&mut out, routed);
+                FIELD_ROUTED
+            }
         };
         private_frame(field, &out)
     }
@@ -207,6 +237,8 @@ impl Message {
                 Self::ChunkRequest { chunk_hash: tpsctl_near::CryptoHash::deserialize(bytes)? }
             }
             FIELD_TRANSACTIONS => Self::Transactions(Vec::deserialize(bytes)?),
+            FIELD_REACH => Self::Reach { distances: Vec::deserialize(bytes)? },
+            FIELD_ROUTED => Self::Routed(Routed::deserialize(bytes)?),
             _ => {
                 *bytes = &[];
                 return Ok(None);
@@ -227,6 +259,8 @@ impl Message {
             Self::Blocks(_) => "BlockHeaders",
             Self::ChunkRequest { .. } => "PartialEncodedChunkRequest",
             Self::Transactions(_) => "ForwardTx",
+            Self::Reach { .. } => "DistanceVector",
+            Self::Routed(_) => "Routed",
         }
     }
 }

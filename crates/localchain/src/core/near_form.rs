@@ -107,11 +107,9 @@ mod tests {
         let mut net = Net::new(genesis(3, 2, 4), 60);
         net.random_transfers(2, 4, 20);
         net.run(std::time::Duration::from_secs(20));
-        let keys: Vec<_> =
-            net.node(0).assignment().validators().iter().map(|own| own.public_key).collect();
-        let is_signed = |hash: CryptoHash, signature: &Signature| {
-            keys.iter().any(|key| key.verify(&hash.0, signature))
-        };
+        let keys: Vec<_> = net.node(0).assignment().validators().iter().map(|own| own.public_key).collect();
+        let is_signed =
+            |hash: CryptoHash, signature: &Signature| keys.iter().any(|key| key.verify(&hash.0, signature));
         let blocks = net.blocks();
         assert!(blocks.len() > 10);
         for own in &blocks {

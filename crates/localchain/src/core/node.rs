@@ -6,6 +6,7 @@ mod counted;
 mod lookup;
 mod orphans;
 mod produce;
+mod relays;
 mod sync;
 
 use std::{
@@ -21,7 +22,7 @@ use self::{blocks::Processing, chunks::ChunkStore, orphans::Orphans, sync::Sync}
 use super::{
     ApplyReason, Assignment, Block, BlockRef, Genesis, Insertion, Job, JobResult, Message, Now, Observation,
     Settings, Stats, Tuning, VerifiedTransaction, View, chain::Chain, doomslug::Doomslug, job::Finished,
-    outcomes::Outcomes, pool::Pool, stats::OBSERVATIONS_MAX, tally::Tallies, types::ArcBlock,
+    outcomes::Outcomes, pool::Pool, relay::Relay, stats::OBSERVATIONS_MAX, tally::Tallies, types::ArcBlock,
     witness::ValidationReport,
 };
 
@@ -47,6 +48,8 @@ pub enum Event {
         connection: u64,
         /// The validator's account, where it proved to be that validator's node. Others are heard, but not believed.
         account: Option<AccountId>,
+        /// Whether it stands in the configuration: then it may pass messages on, as validators' nodes may.
+        is_configured: bool,
         /// What it says of its head.
         height: u64,
     },
@@ -81,6 +84,8 @@ pub enum To {
     Validator(AccountId),
     /// A node by its key.
     Peer(PublicKey),
+    /// Nodes by their keys.
+    Peers(Vec<PublicKey>),
 }
 
 /// What the shell is to do.
@@ -95,6 +100,8 @@ pub enum Effect {
     },
     /// Run, and bring the result back.
     Run(Job),
+    /// A block was accepted: for peers that are no nodes.
+    Accepted(ArcBlock),
     /// Stop: the peers no longer have the blocks that this node lacks.
     TooFarBehind {
         /// The first block lacking.
@@ -157,6 +164,7 @@ pub struct Node {
     chunks: ChunkStore,
     processing: BTreeMap<CryptoHash, Processing>,
     orphans: Orphans,
+    relay: Relay,
     /// Blocks whose parent has just been accepted.
     unblocked: VecDeque<ArcBlock>,
     sync: Sync,
@@ -201,6 +209,7 @@ impl Node {
             chunks: ChunkStore::default(),
             processing: BTreeMap::new(),
             orphans: Orphans::default(),
+            relay: Relay::new(assignment.validators().len(), me.as_ref().map(|me| me.index)),
             unblocked: VecDeque::new(),
             sync: Sync::default(),
             ready_since: None,
@@ -230,10 +239,14 @@ impl Node {
             Event::Tick => {}
             Event::Transactions(transactions) => self.add_transactions(transactions),
             Event::Peer { from, message } => self.on_message(from, message, now),
-            Event::PeerUp { peer, connection, account, height } => {
+            Event::PeerUp { peer, connection, account, is_configured, height } => {
                 self.peer_up((peer, connection), account.as_ref(), height);
+                self.relay_up((peer, connection), account.as_ref(), is_configured, now);
             }
-            Event::PeerDown { peer, connection } => self.peer_down(&peer, connection),
+            Event::PeerDown { peer, connection } => {
+                self.peer_down(&peer, connection);
+                self.relay.down(&peer, connection, now.elapsed);
+            }
             Event::Job(JobResult(finished)) => self.on_finished(finished, now),
             Event::Tune(Tuning { timing, prepare_time }) => {
                 self.settings.timing = timing;
@@ -255,7 +268,7 @@ impl Node {
             Message::Block(block) => {
                 self.on_block(&block, from, now);
             }
-            Message::Chunk(chunk) => self.on_chunk(&chunk, now),
+            Message::Chunk(chunk) => self.on_chunk(&chunk, Some(from), now),
             Message::Witness(witness) => self.on_witness(witness),
             Message::Endorsement(endorsement) => self.on_endorsement(&endorsement),
             Message::Approval(approval) => self.on_approval(approval),
@@ -263,6 +276,8 @@ impl Node {
             Message::BlocksRequest { from_height } => self.serve_page(from, from_height, now),
             Message::Blocks(page) => self.on_page(from, page, now),
             Message::ChunkRequest { chunk_hash } => self.serve_chunk(from, &chunk_hash, now),
+            Message::Reach { distances } => self.relay.heard(&from, distances),
+            Message::Routed(routed) => self.on_routed(from, routed, now),
             // Forwarded transactions go through admission, outside.
             Message::Transactions(_) => {}
         }
@@ -287,6 +302,7 @@ impl Node {
         let was_syncing = self.view.is_syncing;
         self.poll_sync(now);
         self.poll_start(now);
+        self.poll_relay(now);
         self.ask_for_missing(now);
         if self.is_behind() || !self.sync.is_started {
             // A node that is behind neither approves nor produces; its timers start anew with its next head.
@@ -323,7 +339,8 @@ impl Node {
         }
         let retries = self.processing.values().filter(|own| !own.missing.is_empty()).map(|own| own.asked_at);
         let retries = retries.chain(self.sync.asked_at());
-        retries.map(|asked| asked + self.settings.timing.retry_period).fold(at, Duration::min)
+        let retries = retries.map(|asked| asked + self.settings.timing.retry_period);
+        retries.chain(self.relay.next_deadline()).fold(at, Duration::min)
     }
 
     /// The picture of the chain, if it changed since the last call.

@@ -83,6 +83,7 @@ impl Production {
             tx_root: body.tx_root(),
             receipts_root: result.map_or_else(|| receipts_root(&body.receipts), |own| own.receipts_root),
             encoded_length: body.encoded_length(),
+            gas_limit: self.genesis.gas_limit,
         };
         let chunk = Chunk::sign(header, body, &self.key);
         let time = elapsed();

@@ -5,3 +5,4 @@ mod forks;
 mod network;
 mod restart;
 mod tallies;
+mod topologies;

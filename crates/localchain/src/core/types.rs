@@ -6,6 +6,11 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use sha2::{Digest, Sha256};
 use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey, Signature, SignedTransaction};
 
+use super::near_form;
+
+/// In the place of a signature.
+const UNSIGNED: Signature = Signature([0; 64]);
+
 /// What a chunk commits to. As in neard, a chunk reports the results of the shard's *previous* chunk.
 #[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct ChunkHeader {
@@ -31,12 +36,19 @@ pub struct ChunkHeader {
     pub receipts_root: CryptoHash,
     /// Bytes of the body.
     pub encoded_length: u64,
+    /// Gas limit of a chunk.
+    pub gas_limit: u64,
 }
 
 impl ChunkHeader {
-    /// The chunk's hash; its producer signs it.
+    /// The chunk's hash, as neard computes it; its producer signs it.
     pub fn hash(&self) -> CryptoHash {
-        CryptoHash::of_borsh(self)
+        near_form::chunk_inner(self).hash()
+    }
+
+    /// Commits to the body and to the number of receipts that wait, for which NEAR's form has no place.
+    pub(crate) fn content_root(&self) -> CryptoHash {
+        CryptoHash::of_borsh(&(self.tx_root, self.receipts_root, self.delayed_count))
     }
 }
 
@@ -190,18 +202,23 @@ pub struct Block {
 impl Block {
     /// Makes and signs a block.
     pub(crate) fn sign(header: BlockHeader, key: &KeyPair) -> Self {
-        let hash = CryptoHash::of_borsh(&header);
+        let hash = near_form::block(&header, UNSIGNED).hash();
         Self { signature: key.sign(&hash.0), header, hash }
     }
 
     /// The block that nobody signs; its hash commits to more than its header.
     pub(crate) fn genesis(header: BlockHeader, hash: CryptoHash) -> Self {
-        Self { header, signature: Signature([0; 64]), hash }
+        Self { header, signature: UNSIGNED, hash }
     }
 
-    /// Its hash.
+    /// Its hash, as neard computes it; only that of genesis is our own.
     pub fn hash(&self) -> CryptoHash {
         self.hash
+    }
+
+    /// The block in NEAR's own form.
+    pub(crate) fn near(&self) -> tpsctl_near::block::Block {
+        near_form::block(&self.header, self.signature)
     }
 
     /// Its height.
@@ -219,7 +236,7 @@ impl Block {
     pub(crate) fn read(bytes: &mut &[u8]) -> std::io::Result<Self> {
         let header = BlockHeader::deserialize(bytes)?;
         let signature = Signature::deserialize(bytes)?;
-        Ok(Self { hash: CryptoHash::of_borsh(&header), header, signature })
+        Ok(Self { hash: near_form::block(&header, signature).hash(), header, signature })
     }
 }
 

@@ -1,8 +1,8 @@
 //! One connection: handshake, introduction, then messages until one side ends it.
 //!
-//! Everybody comes to one listener. A peer that never introduces itself (private field 1000) is a load client: its
-//! transactions are read as fast as admission takes them, and nothing is told to it; neard would send it every block,
-//! which nobody here needs. A peer that does is another embedded node; where it proves to be a validator's it is believed
+//! Everybody comes to one listener. A peer that never introduces itself (private field 1000) is a guest, such as a load
+//! client: its transactions are read as fast as admission takes them, and it is sent every block in NEAR's own form, as neard
+//! does. A peer that does is another embedded node; where it proves to be a validator's it is believed
 //! and may send much at once, else it is a stranger as a load client is.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tpsctl_near::{
-    OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, PublicKey,
+    AccountId, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, PublicKey,
     p2p::{FrameDecoder, HandshakeOffer, Judgement, Received, fresh_nonce, read_message},
 };
 
@@ -27,7 +27,7 @@ use super::{
     contain::contain,
     hello::{Ends, Hello, peers_frame},
     outbox::{Outbox, outbox},
-    peers::Peer,
+    peers::{Guest, Peer},
 };
 use crate::core::{Event, Message, message_field as field};
 
@@ -78,6 +78,10 @@ struct Session {
     is_validator: bool,
     /// Its place among the strangers, where it takes one.
     place: Option<OwnedSemaphorePermit>,
+    /// Its number among the guests, until it introduces itself.
+    guest: Option<u64>,
+    /// There was no place for another node; it is to go.
+    is_refused: bool,
 }
 
 /// Transactions that are to be admitted together.
@@ -203,6 +207,13 @@ async fn serve(
     let (reader, writer) = stream.into_split();
     let (outbox, outgoing) = outbox();
     let cancel = cancel.child_token();
+    // A stranger is a guest until it introduces itself.
+    let guest = place.is_some().then(|| {
+        let guest = Guest { outbox: outbox.clone(), cancel: cancel.clone() };
+        let id = context.peers.add_guest(guest);
+        outbox.push(context.latest_block());
+        id
+    });
     let mut session = Session {
         context,
         peer,
@@ -213,6 +224,8 @@ async fn serve(
         node: None,
         is_validator: false,
         place,
+        guest,
+        is_refused: false,
     };
     let ended = tokio::select! {
         () = cancel.cancelled() => Ok(()),
@@ -220,6 +233,7 @@ async fn serve(
         ended = contain(session.read(reader, decoder)) => ended,
         ended = outgoing.write(writer) => ended.map_err(Ended::Io),
     };
+    session.is_no_guest();
     if let Some(connection) = session.node {
         session.context.peers.remove(peer, connection);
         // Nobody listens any more when the node itself is ending.
@@ -264,8 +278,9 @@ impl Session {
             if batch.is_due() {
                 self.admit(batch).await;
             }
-            let must_introduce = self.node.is_none() && self.dialer == self.context.identity.key.public();
-            // Who was dialed is to be a node.
+            let is_dialed = self.node.is_none() && self.dialer == self.context.identity.key.public();
+            // Who was dialed is to be a node, and who was refused to go.
+            let must_introduce = is_dialed || self.is_refused;
             let introduce_by = must_introduce.then_some(introduce_by);
             let read = reader.read(&mut buffer);
             let len = match batch.due().into_iter().chain(introduce_by).min() {
@@ -304,7 +319,16 @@ impl Session {
         self.context.inputs.events.send(event).await.map_err(closed)
     }
 
+    fn is_no_guest(&mut self) {
+        if let Some(id) = self.guest.take() {
+            self.context.peers.remove_guest(id);
+        }
+    }
+
     fn take(&mut self, frame: &[u8], batch: &mut Batch) -> Result<Option<Event>, Ended> {
+        if self.is_refused {
+            return Ok(None);
+        }
         if let Some((number, content)) = field::private_field(frame) {
             return self.take_private(number, content);
         }
@@ -330,7 +354,16 @@ impl Session {
     fn take_private(&mut self, number: u32, content: &[u8]) -> Result<Option<Event>, Ended> {
         if number == field::FIELD_HELLO {
             let hello = Hello::try_from_slice(content).map_err(|e| Ended::Protocol(e.to_string()))?;
-            return self.introduce(hello).map(Some);
+            return self.introduce(hello);
+        }
+        if number == field::FIELD_FULL && self.dialer == self.context.identity.key.public() {
+            let hello = Hello::try_from_slice(content).map_err(|e| Ended::Protocol(e.to_string()))?;
+            self.is_validator = self.proven(&hello).is_some();
+            self.hear(hello.peers);
+            if let Ok(mut heard) = self.context.heard.lock() {
+                heard.reached(&self.peer);
+            }
+            return Err(Ended::Full(self.remote));
         }
         if self.node.is_none() {
             return Err(Ended::Protocol(format!("private field {number} before an introduction")));
@@ -349,29 +382,61 @@ impl Session {
     /// Takes what a validator, or a node of the configuration, says of other nodes.
     fn hear(&self, peers: Vec<(PublicKey, SocketAddr)>) {
         let own = self.context.identity.key.public();
-        if let Ok(mut heard) = self.context.heard.lock()
-            && (self.is_validator || heard.is_boot(&self.peer))
-        {
-            heard.tell(peers.into_iter().filter(|(key, _)| *key != own));
+        let Ok(mut heard) = self.context.heard.lock() else { return };
+        if !self.is_validator && !heard.is_boot(&self.peer) {
+            return;
+        }
+        let new = heard.tell(peers.into_iter().filter(|(key, _)| *key != own));
+        drop(heard);
+        if !new.is_empty() {
+            // Where not all can connect, news goes from neighbour to neighbour.
+            self.context.peers.tell_others(self.peer, &peers_frame(&new));
             self.context.is_heard.notify_one();
         }
     }
 
-    fn introduce(&mut self, hello: Hello) -> Result<Event, Ended> {
+    /// The validator that the peer proves to be.
+    fn proven(&self, hello: &Hello) -> Option<AccountId> {
+        let ends = Ends {
+            genesis_hash: self.context.identity.genesis_hash,
+            sender: self.peer,
+            receiver: self.context.identity.key.public(),
+        };
+        hello.proven(ends, |account| self.context.validators.get(account).copied())
+    }
+
+    /// Whether the node may stay. Only those that are known count: strangers have places of their own.
+    fn has_room(&self) -> bool {
+        let context = &self.context;
+        let most = context.peers_max;
+        let wanted = context.heard.lock().map(|heard| heard.wanted(&context.identity.key.public(), most));
+        wanted.is_ok_and(|wanted| context.peers.make_room(&self.peer, most, &wanted))
+    }
+
+    fn introduce(&mut self, hello: Hello) -> Result<Option<Event>, Ended> {
         if self.node.is_some() {
             return Err(Ended::Protocol("a second introduction".to_owned()));
         }
+        self.is_no_guest();
         let own = self.context.identity.key.public();
-        let genesis_hash = self.context.identity.genesis_hash;
-        let ends = Ends { genesis_hash, sender: self.peer, receiver: own };
-        let account = hello.proven(ends, |account| self.context.validators.get(account).copied());
+        let account = self.proven(&hello);
         let mut addr = hello.addr;
         if addr.ip().is_unspecified() {
             addr.set_ip(self.remote.ip());
         }
+        let (is_known, is_boot) = self.note_address(account.is_some(), addr);
+        if is_known && !self.has_room() {
+            if self.dialer == own {
+                return Err(Ended::Full(self.remote));
+            }
+            self.outbox.push(self.context.full(self.peer));
+            self.is_refused = true;
+            return Ok(None);
+        }
         let peer = Peer {
             account: account.clone(),
             addr,
+            is_known,
             dialer: self.dialer,
             outbox: self.outbox.clone(),
             cancel: self.cancel.clone(),
@@ -384,20 +449,29 @@ impl Session {
         let connection = added.ok_or_else(|| Ended::Protocol("there is another connection".to_owned()))?;
         self.node = Some(connection);
         self.is_validator = account.is_some();
-        if let Ok(mut heard) = self.context.heard.lock() {
-            heard.reached(&self.peer);
-            if self.is_validator {
-                heard.introduced(self.peer, addr);
-            }
-        }
         if let Some(account) = &account {
             tracing::info!(peer = %self.peer, %addr, %account, "connected to a validator");
             self.place = None;
-            self.context.peers.tell_others(self.peer, &peers_frame(&[(self.peer, addr)]));
         } else {
             tracing::debug!(peer = %self.peer, %addr, "connected to a node");
         }
         self.hear(hello.peers);
-        Ok(Event::PeerUp { peer: self.peer, connection, account, height: hello.head_height })
+        let (peer, height) = (self.peer, hello.head_height);
+        Ok(Some(Event::PeerUp { peer, connection, account, is_configured: is_boot, height }))
+    }
+
+    /// Notes where the node is reached, and tells others if that is news. Says whether the node is known, and whether it is
+    /// of the configuration.
+    fn note_address(&self, is_validator: bool, addr: SocketAddr) -> (bool, bool) {
+        let Ok(mut heard) = self.context.heard.lock() else { return (false, false) };
+        heard.reached(&self.peer);
+        let is_news = is_validator && heard.introduced(self.peer, addr);
+        let known = (heard.is_known(&self.peer), heard.is_boot(&self.peer));
+        drop(heard);
+        if is_news {
+            self.context.peers.tell_others(self.peer, &peers_frame(&[(self.peer, addr)]));
+            self.context.is_heard.notify_one();
+        }
+        known
     }
 }

@@ -20,12 +20,12 @@ use tpsctl_near::{
 use super::{
     admission::Admission,
     driver::Inputs,
-    heard::Heard,
+    heard::{Heard, TOLD_MAX},
     hello::{Ends, Hello},
     home::Home,
-    peers::Peers,
+    peers::{Peers, block_message},
 };
-use crate::core::View;
+use crate::core::{View, message_field as field};
 
 /// Messages of strangers to the core have this distance, all strangers' together: each may cost it a signature check or
 /// two, and validators' messages wait behind them.
@@ -45,6 +45,8 @@ pub(super) struct Context {
     pub(super) handshake_timeout: Duration,
     /// Places of strangers: who came in and has not proved to be a validator's.
     places: Arc<Semaphore>,
+    /// Most nodes that this one connects to.
+    pub(super) peers_max: usize,
     next_stranger_at: tokio::sync::Mutex<Instant>,
     /// Nodes that were heard of.
     pub(super) heard: Mutex<Heard>,
@@ -78,7 +80,8 @@ impl Context {
             admission,
             peers,
             handshake_timeout: home.handshake_timeout,
-            places: Arc::new(Semaphore::new(home.peers_max.min(Semaphore::MAX_PERMITS))),
+            places: Arc::new(Semaphore::new(home.guests_max().min(Semaphore::MAX_PERMITS))),
+            peers_max: home.peers_max,
             next_stranger_at: tokio::sync::Mutex::new(Instant::now()),
             heard: Mutex::new(Heard::new(boot)),
             is_heard: Notify::new(),
@@ -101,10 +104,29 @@ impl Context {
 
     /// This node's introduction to `receiver`.
     pub(super) fn hello(&self, receiver: PublicKey) -> Bytes {
+        self.introduction(receiver).frame(field::FIELD_HELLO)
+    }
+
+    /// The same to a node for which there is no place.
+    pub(super) fn full(&self, receiver: PublicKey) -> Bytes {
+        self.introduction(receiver).frame(field::FIELD_FULL)
+    }
+
+    fn introduction(&self, receiver: PublicKey) -> Hello {
         let sender = self.identity.key.public();
         let ends = Ends { genesis_hash: self.identity.genesis_hash, sender, receiver };
         let facts = (self.listen_addr, self.height());
-        Hello::new(ends, self.account.as_ref(), facts, self.peers.validators()).frame()
+        // Those of which it only heard, too: who finds no place here looks for one there.
+        let heard = self.heard.lock().map(|heard| heard.addrs()).unwrap_or_default();
+        let told = self.peers.validators().into_iter().chain(heard).collect::<BTreeMap<_, _>>();
+        let told = told.into_iter().filter(|(key, _)| *key != receiver).take(TOLD_MAX).collect();
+        Hello::new(ends, self.account.as_ref(), facts, told)
+    }
+
+    /// The head, for a guest that has just come.
+    pub(super) fn latest_block(&self) -> Bytes {
+        let head = Arc::clone(&self.view.borrow().head.block);
+        block_message(&head)
     }
 
     /// A place among the strangers, if there is one.

@@ -161,6 +161,7 @@ impl Driver {
         match effect {
             Effect::Send { to, message } => self.send(&to, &message),
             Effect::Run(job) => self.waiting.push_back(job),
+            Effect::Accepted(block) => self.peers.tell_guests(&block),
             Effect::TooFarBehind { needed, earliest } => {
                 let error = NodeError::TooFarBehind { needed, earliest };
                 return Err(error);

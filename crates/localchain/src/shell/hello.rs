@@ -19,7 +19,7 @@ pub(super) struct Hello {
     pub(super) addr: SocketAddr,
     /// What it says of its head.
     pub(super) head_height: u64,
-    /// Validators' nodes that it is connected to.
+    /// Nodes of validators and of its configuration that it knows.
     pub(super) peers: Vec<(PublicKey, SocketAddr)>,
 }
 
@@ -58,9 +58,10 @@ impl Hello {
         key_of(account)?.verify(&ends.message().0, signature).then(|| account.clone())
     }
 
-    pub(super) fn frame(&self) -> Bytes {
+    /// As this private field.
+    pub(super) fn frame(&self, number: u32) -> Bytes {
         let payload = borsh::to_vec(self).expect("memory takes every byte");
-        field::private_frame(field::FIELD_HELLO, &payload).into()
+        field::private_frame(number, &payload).into()
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use fs_err as fs;
 use tpsctl_near::{
-    AccountId, KeyPair, PublicKey, ShardLayout,
+    AccountId, CryptoHash, KeyPair, PublicKey, ShardLayout,
     files::{
         EpochConfigFile, FileError, GenesisConfigFile, KeyFile, NodeConfigFile, PeerAddr, Permission,
         RpcFile, StateRecord, TrackedShardsFile, from_text, read_genesis,
@@ -19,7 +19,9 @@ use tpsctl_near::{
 };
 
 use super::{NodeError, index};
-use crate::core::{Genesis, Limits, Seats, Settings, ShardState, Timing, Tuning, Validator, kept_shards};
+use crate::core::{
+    Assignment, Genesis, Limits, Seats, Settings, ShardState, Timing, Tuning, Validator, kept_shards,
+};
 
 const CONFIG: &str = "config.json";
 const EPOCH_CONFIGS: &str = "epoch_configs";
@@ -57,6 +59,11 @@ fn read_file<T: serde::de::DeserializeOwned>(path: &Path, what: &'static str) ->
     from_text(what, &text).map_err(|source| NodeError::Parse { path: path.to_owned(), source })
 }
 
+/// Places for peers that are no nodes, however few nodes may connect.
+const GUESTS_MIN: usize = 40;
+/// Beyond those that send load, which are one for each shard that the node produces.
+const GUESTS_BESIDE_LOAD: usize = 20;
+
 /// config.json of a home.
 pub(super) fn read_config(home: &Path) -> Result<NodeConfigFile, NodeError> {
     read_file(&home.join(CONFIG), CONFIG)
@@ -93,6 +100,19 @@ pub(super) fn tuning_of(config: &NodeConfigFile) -> Result<Tuning, &'static str>
 }
 
 impl Home {
+    /// Places for peers that are no nodes.
+    pub(super) fn guests_max(&self) -> usize {
+        let genesis = &self.settings.genesis;
+        let seed = CryptoHash::default();
+        let assignment =
+            Assignment::new(&genesis.validators, genesis.layout.shard_ids(), genesis.seats, seed);
+        let account = self.settings.validator.as_ref().map(|(account, _)| account);
+        let me = account.and_then(|account| assignment.index_of(account));
+        let shards = (0..genesis.layout.len())
+            .filter(|shard| me.is_some_and(|me| assignment.producers(*shard).contains(&me)));
+        self.peers_max.max(GUESTS_MIN).max(shards.count() + GUESTS_BESIDE_LOAD)
+    }
+
     pub(super) fn read(home: &Path) -> Result<Self, NodeError> {
         let config = read_config(home)?;
         let tuning =

@@ -25,8 +25,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Connections that came in, beyond those of strangers: handshakes under way, and nodes that are known.
 const INBOUND_BEYOND: usize = 64;
-/// Connections that this node dialed; they have nothing to do with the number that may come in.
-const DIALED_MAX: usize = 128;
+/// Connections that this node dialed at once.
+const DIALED_MAX: usize = 512;
 /// After an error of the listener (no descriptors left) it rests this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
 
@@ -56,7 +56,7 @@ impl Network {
         Self {
             context: Arc::new(context),
             inbound: 0,
-            inbound_max: home.peers_max.saturating_add(INBOUND_BEYOND),
+            inbound_max: home.peers_max.saturating_add(home.guests_max()).saturating_add(INBOUND_BEYOND),
             dials: BTreeMap::new(),
             connections: JoinSet::new(),
             accept_at: Instant::now(),
@@ -120,7 +120,7 @@ impl Network {
 
     fn on_end(&mut self, dialed: Option<PublicKey>, ended: &Result<(), Ended>) {
         match ended {
-            Err(Ended::Full(addr)) => self.on_refused(*addr),
+            Err(Ended::Full(addr)) if dialed.is_none() => self.on_refused(*addr),
             // A node of another chain or version is dialed again and again, and never met.
             Err(Ended::Refused(why)) if self.refusals.is_due() => {
                 let identity = &self.context.identity;
@@ -161,11 +161,18 @@ impl Network {
 
     fn dial_missing(&mut self, cancel: &CancellationToken) {
         let now = Instant::now();
-        let Ok(heard) = self.context.heard.lock().map(|heard| heard.addrs()) else { return };
         let own = self.context.identity.key.public();
+        let most = self.context.peers_max;
+        let Ok((heard, wanted)) =
+            self.context.heard.lock().map(|heard| (heard.addrs(), heard.wanted(&own, most)))
+        else {
+            return;
+        };
+        self.context.peers.trim(most, &wanted);
         for (key, addr) in heard {
             let dialed = self.connections.len() - self.inbound;
-            if key == own || self.context.peers.is_connected(&key) || dialed >= DIALED_MAX {
+            let is_wanted = wanted.contains(&key) && !self.context.peers.is_connected(&key);
+            if key == own || !is_wanted || dialed >= DIALED_MAX {
                 continue;
             }
             let new = Dial { is_running: false, next_at: now, backoff: BACKOFF_MIN, began: now };

@@ -14,6 +14,8 @@ use tokio::{io::AsyncWriteExt, net::tcp::OwnedWriteHalf, sync::mpsc};
 
 /// Frames that may wait for a peer: some blocks' worth of chunks and votes. A peer that lets more pile up is dropped.
 const FRAMES_MAX: usize = 512;
+/// Blocks that may wait for a guest.
+const GUEST_FRAMES_MAX: usize = 64;
 /// And their bytes: a page, and the chunks of some full blocks.
 const BYTES_MAX: usize = 128 * 1024 * 1024;
 /// A frame that is not written in this time means that the peer does not read.
@@ -51,6 +53,11 @@ impl Outbox {
         }
         true
     }
+
+    /// Queues a frame for a peer that is no node, for which less may wait.
+    pub(super) fn push_for_guest(&self, frame: Bytes) -> bool {
+        self.queue.max_capacity() - self.queue.capacity() < GUEST_FRAMES_MAX && self.push(frame)
+    }
 }
 
 impl Outgoing {
@@ -74,6 +81,9 @@ mod tests {
         let (outbox, _outgoing) = outbox();
         let pushed = (0..2 * FRAMES_MAX).filter(|_| outbox.push(Bytes::from_static(b"frame"))).count();
         assert_eq!(pushed, FRAMES_MAX);
+        let (outbox, _outgoing) = super::outbox();
+        let pushed = (0..FRAMES_MAX).filter(|_| outbox.push_for_guest(Bytes::from_static(b"block"))).count();
+        assert_eq!(pushed, GUEST_FRAMES_MAX);
         let (outbox, _outgoing) = super::outbox();
         let long = Bytes::from(vec![0; BYTES_MAX / 2 + 1]);
         assert!(outbox.push(long.clone()));

@@ -1,7 +1,7 @@
 //! The nodes that this one is connected to, and what is sent to them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -11,10 +11,10 @@ use std::{
 
 use axum::body::Bytes;
 use tokio_util::sync::CancellationToken;
-use tpsctl_near::{AccountId, PublicKey};
+use tpsctl_near::{AccountId, PublicKey, p2p::block_frame};
 
 use super::{clock, heard::TOLD_MAX, meter::Meter, metrics::Metrics, outbox::Outbox};
-use crate::core::To;
+use crate::core::{Block, To};
 
 /// A connected node.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(super) struct Peer {
     pub(super) account: Option<AccountId>,
     /// Where others reach it.
     pub(super) addr: SocketAddr,
+    /// Whether it is a validator's or of the configuration: only those are counted against the most that may be.
+    pub(super) is_known: bool,
     /// Who dialed: of two connections between a pair, the one dialed by the lower key stays; but a proven one stays
     /// before one that is not, for anybody who is dialed can say to have the other's key.
     pub(super) dialer: PublicKey,
@@ -30,9 +32,24 @@ pub(super) struct Peer {
     pub(super) cancel: CancellationToken,
 }
 
+/// A peer that did not introduce itself: it gets every block, as from neard, and nothing else.
+#[derive(Debug)]
+pub(super) struct Guest {
+    pub(super) outbox: Outbox,
+    pub(super) cancel: CancellationToken,
+}
+
+/// `PeerMessage.block_response` with the block in NEAR's own form.
+pub(super) fn block_message(block: &Block) -> Bytes {
+    let borsh = borsh::to_vec(&block.near()).expect("memory takes every byte");
+    block_frame(&borsh).into()
+}
+
 #[derive(Debug)]
 pub(super) struct Peers {
     nodes: Mutex<BTreeMap<PublicKey, (u64, Peer)>>,
+    /// Peers that are no nodes, by the number of their connection.
+    guests: Mutex<BTreeMap<u64, Guest>>,
     next_id: AtomicU64,
     metrics: Arc<Metrics>,
     received: Meter,
@@ -51,6 +68,7 @@ impl Peers {
     pub(super) fn new(metrics: Arc<Metrics>) -> Self {
         Self {
             nodes: Mutex::default(),
+            guests: Mutex::default(),
             next_id: AtomicU64::new(0),
             metrics,
             received: Meter::default(),
@@ -114,6 +132,61 @@ impl Peers {
         Some(id)
     }
 
+    /// Adds a guest; says under which number.
+    pub(super) fn add_guest(&self, guest: Guest) -> u64 {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        if let Ok(mut guests) = self.guests.lock() {
+            guests.insert(id, guest);
+        }
+        id
+    }
+
+    /// It ended, or turned out to be a node.
+    pub(super) fn remove_guest(&self, id: u64) {
+        if let Ok(mut guests) = self.guests.lock() {
+            guests.remove(&id);
+        }
+    }
+
+    /// Queues a block for all guests, encoded once. A guest that lets too many pile up is dropped.
+    pub(super) fn tell_guests(&self, block: &Block) {
+        let Ok(guests) = self.guests.lock() else { return };
+        if guests.is_empty() {
+            return;
+        }
+        let frame = block_message(block);
+        for guest in guests.values().filter(|guest| !guest.cancel.is_cancelled()) {
+            if !guest.outbox.push_for_guest(frame.clone()) {
+                guest.cancel.cancel();
+            }
+        }
+    }
+
+    /// Whether another known node may come where there may be `most`: there is room, or it is wanted and one that is not
+    /// goes for it.
+    pub(super) fn make_room(&self, key: &PublicKey, most: usize, wanted: &BTreeSet<PublicKey>) -> bool {
+        let Ok(nodes) = self.nodes.lock() else { return false };
+        let known = || nodes.iter().filter(|(_, (_, peer))| peer.is_known && !peer.cancel.is_cancelled());
+        // On a ring everybody has two.
+        if nodes.contains_key(key) || known().count() < most.max(2) {
+            return true;
+        }
+        let unwanted = known().find(|(key, _)| !wanted.contains(key)).filter(|_| wanted.contains(key));
+        let Some((_, (_, peer))) = unwanted else { return false };
+        peer.cancel.cancel();
+        true
+    }
+
+    /// Drops known nodes that are not wanted until there are no more than `most`: of two that came at once, each may have
+    /// found the last place.
+    pub(super) fn trim(&self, most: usize, wanted: &BTreeSet<PublicKey>) {
+        let Ok(nodes) = self.nodes.lock() else { return };
+        let known = nodes.iter().filter(|(_, (_, peer))| peer.is_known && !peer.cancel.is_cancelled());
+        let (wanted, unwanted): (Vec<_>, Vec<_>) = known.partition(|(key, _)| wanted.contains(key));
+        let room = most.max(2).saturating_sub(wanted.len());
+        unwanted.iter().skip(room).for_each(|(_, (_, peer))| peer.cancel.cancel());
+    }
+
     /// Removes the connection with this number, if it is still the node's.
     pub(super) fn remove(&self, key: PublicKey, id: u64) {
         let mut nodes = self.nodes();
@@ -146,6 +219,7 @@ impl Peers {
                 To::Validators => peer.account.is_some(),
                 To::Validator(account) => peer.account.as_ref() == Some(account),
                 To::Peer(meant) => key == meant,
+                To::Peers(meant) => meant.contains(key),
             },
             frame,
         );

@@ -12,7 +12,10 @@ use tempfile::TempDir;
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tpsctl_localchain::{NodeError, RunOptions, run};
-use tpsctl_near::{CryptoHash, KeyPair, PublicKey};
+use tpsctl_near::{
+    CryptoHash, KeyPair, PublicKey,
+    files::{KeyFile, to_text},
+};
 
 /// Waits for anything end here.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -79,6 +82,45 @@ fn patch(
     own
 }
 
+fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
+    let mut value: Value = serde_json::from_slice(&fs::read(path).expect("file")).expect("JSON");
+    change(&mut value);
+    fs::write(path, value.to_string()).expect("file");
+}
+
+/// The home of validator `own` of `names`, made from a fixture's.
+fn make_home(names: &[&str], own: &str, (home, peers_max): (&Path, usize)) {
+    copy(&testdata().join("home/node0"), home);
+    edit(&home.join("genesis.json"), |genesis| {
+        let amount = genesis["validators"][0]["amount"].clone();
+        let validator = |name: &&str| json!({"account_id": name, "public_key": user_key(name).public(), "amount": amount.clone()});
+        genesis["validators"] = names.iter().map(validator).collect();
+        genesis["num_block_producer_seats"] = json!(names.len());
+        let record = genesis["records"][0].clone();
+        let stake: u128 = amount.as_str().and_then(|text| text.parse().ok()).expect("a stake");
+        let supply: u128 =
+            genesis["total_supply"].as_str().and_then(|text| text.parse().ok()).expect("a supply");
+        genesis["total_supply"] = json!((supply + stake * names.len() as u128).to_string());
+        for name in names {
+            let mut record = record.clone();
+            record["Account"]["account_id"] = json!(name);
+            record["Account"]["account"]["amount"] = json!("0");
+            genesis["records"].as_array_mut().expect("records").push(record);
+        }
+    });
+    edit(&home.join("epoch_configs/86.json"), |epoch| {
+        epoch["num_block_producer_seats"] = json!(names.len());
+        epoch["target_validator_mandates_per_shard"] = json!(5);
+    });
+    edit(&home.join("config.json"), |config| config["network"]["max_num_peers"] = json!(peers_max));
+    let key = |account: &str, key: KeyPair| {
+        let file = KeyFile { account_id: Some(account.parse().expect("id")), key };
+        to_text("key", &file).expect("text")
+    };
+    fs::write(home.join("validator_key.json"), key(own, user_key(own))).expect("key");
+    fs::write(home.join("node_key.json"), key("node", user_key(&format!("{own}.network")))).expect("key");
+}
+
 impl Cluster {
     /// Starts the nodes of these fixture homes; the others dial the first.
     pub(crate) fn start(names: &[&str]) -> Self {
@@ -87,6 +129,17 @@ impl Cluster {
 
     /// As [`Self::start`], with an edit of each config.json.
     pub(crate) fn start_with(names: &[&str], edit: impl Fn(&mut Value)) -> Self {
+        Self::start_homes(names, |name, home| copy(&testdata().join("home").join(name), home), edit)
+    }
+
+    /// Starts so many validators, each with at most so many peers; all know the first one only.
+    pub(crate) fn start_capped(validators: usize, peers_max: usize) -> Self {
+        let names: Vec<String> = (0..validators).map(|index| format!("val{index}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Self::start_homes(&names, |name, home| make_home(&names, name, (home, peers_max)), |_| {})
+    }
+
+    fn start_homes(names: &[&str], make: impl Fn(&str, &Path), edit: impl Fn(&mut Value)) -> Self {
         let folder = tempfile::tempdir().expect("folder");
         let mut cluster = Self {
             members: Vec::new(),
@@ -97,7 +150,7 @@ impl Cluster {
         let mut boot: Option<String> = None;
         for name in names {
             let home = cluster.folder.path().join(name);
-            copy(&testdata().join("home").join(name), &home);
+            make(name, &home);
             let (rpc, p2p) = (free_addr(), free_addr());
             let own = patch(&home, (rpc, p2p), boot.as_deref(), &edit);
             boot.get_or_insert(own);

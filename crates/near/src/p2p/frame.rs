@@ -92,16 +92,20 @@ pub fn append_transaction(out: &mut Vec<u8>, transaction: &[u8]) {
     append_borsh(out, field::TRANSACTION, transaction);
 }
 
-/// The frame of `PeerMessage.block_response` with `block` (borsh of a block).
+/// The frame of `PeerMessage.block_response` with `block` (borsh of a block), which has a message of its own within.
 pub fn block_frame(block: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(block.len() + 16);
-    append_borsh(&mut out, field::BLOCK_RESPONSE, block);
+    let mut inner = Vec::with_capacity(block.len() + 8);
+    encode_varint(key(1), &mut inner);
+    encode_varint(block.len() as u64, &mut inner);
+    inner.extend_from_slice(block);
+    let mut out = Vec::with_capacity(inner.len() + 16);
+    append_borsh(&mut out, field::BLOCK_RESPONSE, &inner);
     out
 }
 
 /// The borsh of the block in a `PeerMessage.block_response` (without its length), if the message is one.
 pub fn read_block(message: &[u8]) -> Option<&[u8]> {
-    read_field(read_field(message, field::BLOCK_RESPONSE)?, 1)
+    read_field(read_field(read_field(message, field::BLOCK_RESPONSE)?, 1)?, 1)
 }
 
 /// The content of a message that has nothing but this length-delimited field.

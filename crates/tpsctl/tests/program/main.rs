@@ -10,3 +10,5 @@ mod network;
 mod scenario;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod topologies;

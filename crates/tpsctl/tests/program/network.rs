@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// A small network and short trials, at a rate and with a goal that any machine bears, however busy it is: these tests
 /// are about what the program does, not about what the machine can. The search ends at its own bound.
-const SMALL: &[&str] = &[
+pub(crate) const SMALL: &[&str] = &[
     "--set=chain.shards=2",
     "--set=chain.accounts_per_shard=200",
     "--set=trial.warmup=500ms",
@@ -36,7 +36,7 @@ fn sum(value: &Value) -> i64 {
 }
 
 /// The two identities that every trial must keep, over all shards and within each.
-fn assert_accounts_add_up(trial: &Value) {
+pub(crate) fn assert_accounts_add_up(trial: &Value) {
     let number = |key: &str| trial[key].as_i64().unwrap_or_else(|| panic!("{key} in {trial}"));
     assert_eq!(number("intended"), number("sent") + sum(&trial["unsent"]), "{trial}");
     let explained = number("included") + number("pending") + sum(&trial["lost"]) + number("difference");

@@ -8,7 +8,7 @@ use std::{
 
 use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
-use super::{Message, Node, Now, To};
+use super::{Effect, Message, Node, Now, To};
 use crate::core::{
     Approval, Assignment, Block, BlockRef, Chunk, Job, Observation, Place, Settings, SignedChunkHeader, View,
     chain::{Chain, ChunkResult, Entry, HeadChange, ShardEntry, child_header},
@@ -80,6 +80,7 @@ impl Node {
         if self.processing.contains_key(&hash) || self.chain.get(&hash).is_some() {
             return true;
         }
+        let sender = from;
         // Others than validators may send what they like; that is not worth a warning.
         let from = from.filter(|peer| self.sync.is_validator(peer));
         if let Err(fault) = self.check_block(block) {
@@ -91,6 +92,7 @@ impl Node {
             }
             return false;
         }
+        self.pass_block_on(block, sender);
         let mut processing = Processing {
             block: Arc::clone(block),
             chunks: vec![None; self.tracked.len()],
@@ -207,6 +209,7 @@ impl Node {
             "a chunk is another shard's",
         )?;
         ensure(header.height_created == parent.height() + 1, "a chunk is of another height")?;
+        ensure(header.gas_limit == self.settings.genesis.gas_limit, "a chunk has another gas limit")?;
         let bitmap = &block.header.endorsements[shard];
         let by = |index: usize| bitmap.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
         ensure(Assignment::is_endorsed(assigned, by), "a chunk lacks endorsements")
@@ -269,7 +272,7 @@ impl Node {
                 processing.jobs = jobs.len();
                 self.processing.insert(hash, processing);
                 for job in jobs {
-                    self.effects.push(super::Effect::Run(Job(job)));
+                    self.effects.push(Effect::Run(Job(job)));
                 }
             }
             Err(fault) => tracing::error!(height = processing.block.height(), fault, "cannot apply a block"),
@@ -347,6 +350,9 @@ impl Node {
         let Processing { block, chunks, shards, included, complete_at, .. } = processing;
         self.count_block(&block);
         self.observe(Observation::BlockProcessed { time: now.elapsed.saturating_sub(complete_at) });
+        if !self.is_behind() {
+            self.effects.push(Effect::Accepted(Arc::clone(&block)));
+        }
         if let Some(change) = self.chain.insert(Entry { block, chunks, shards }) {
             for (shard, key) in included {
                 if let Some(pool) = self.pools.get_mut(&shard) {

@@ -7,7 +7,7 @@ use std::{
 
 use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
-use super::{Effect, Message, Node, Now, To};
+use super::{Effect, Message, Node, Now};
 use crate::core::{
     Assignment, Chunk, Endorsement, Job, Observation, VerifiedTransaction,
     job::Work,
@@ -115,8 +115,12 @@ impl Node {
         true
     }
 
-    pub(super) fn on_chunk(&mut self, chunk: &ArcChunk, now: Now) {
+    pub(super) fn on_chunk(&mut self, chunk: &ArcChunk, from: Option<PublicKey>, now: Now) {
+        let was_known = self.chunks.chunks.contains_key(&chunk.hash());
         if self.keep_chunk(chunk) {
+            if !was_known && self.chunks.chunks.contains_key(&chunk.hash()) {
+                self.pass_chunk_on(chunk, from);
+            }
             self.fill_missing(chunk, now);
             self.start_validation(&chunk.hash());
         }
@@ -243,8 +247,7 @@ impl Node {
             if producer == index {
                 self.keep_endorsement(&endorsement);
             } else {
-                let account = self.assignment.validators()[producer].account_id.clone();
-                self.send(To::Validator(account), Message::Endorsement(endorsement.clone()));
+                self.send_to(producer, &Message::Endorsement(endorsement.clone()));
             }
         }
     }

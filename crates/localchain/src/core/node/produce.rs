@@ -36,8 +36,7 @@ impl Node {
         if producer == *index {
             self.doomslug.add(approval);
         } else {
-            let account = self.assignment.validators()[producer].account_id.clone();
-            self.send(To::Validator(account), Message::Approval(approval));
+            self.send_to(producer, &Message::Approval(approval));
         }
     }
 
@@ -164,8 +163,7 @@ impl Node {
         let me = self.me.as_ref().map(|me| me.index);
         for producer in self.next_producers(chunk.header().height_created) {
             if Some(producer) != me {
-                let account = self.assignment.validators()[producer].account_id.clone();
-                self.send(To::Validator(account), Message::Chunk(Arc::clone(chunk)));
+                self.send_to(producer, &Message::Chunk(Arc::clone(chunk)));
             }
         }
     }
@@ -201,8 +199,7 @@ impl Node {
         let validators = self.chunk_validators(chunk.header().height_created, shard);
         // The witness first: it is what the validators need longest for.
         for validator in validators.keys().filter(|index| Some(**index) != me) {
-            let account = self.assignment.validators()[*validator].account_id.clone();
-            self.send(To::Validator(account), Message::Witness(Arc::clone(&witness)));
+            self.send_to(*validator, &Message::Witness(Arc::clone(&witness)));
         }
         self.send_chunk(&chunk);
         if me.is_some_and(|me| validators.contains_key(&me)) {

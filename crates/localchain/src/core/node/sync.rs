@@ -75,6 +75,11 @@ impl Sync {
         self.claims.contains_key(peer)
     }
 
+    /// Whether the peer proved to be a validator's and said to have this height.
+    pub(super) fn has(&self, peer: &PublicKey, height: u64) -> bool {
+        self.claims.get(peer).is_some_and(|claim| claim.height >= height)
+    }
+
     /// The validator's node that says to be highest above `height` and can serve what is needed.
     fn best_above(&self, height: u64) -> Option<PublicKey> {
         let useful =

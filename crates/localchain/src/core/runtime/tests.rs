@@ -72,6 +72,7 @@ fn chunk(transactions: &[SignedTransaction], receipts: Vec<Vec<u8>>) -> ArcChunk
         tx_root: body.tx_root(),
         receipts_root: receipts_root(&body.receipts),
         encoded_length: body.encoded_length(),
+        gas_limit: 0,
     };
     Arc::new(Chunk::sign(header, body, &KeyPair::from_seed([1; 32])))
 }

@@ -44,6 +44,7 @@ fn header(height_created: u64, shard_id: u64) -> ChunkHeader {
         tx_root: CryptoHash::default(),
         receipts_root: CryptoHash::default(),
         encoded_length: 0,
+        gas_limit: 0,
     }
 }
 

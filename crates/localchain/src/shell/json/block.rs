@@ -19,7 +19,7 @@ fn chunk_header(own: &BlockChunk, gas_limit: u64) -> Value {
             "receipt_bytes": 0,
         },
         "encoded_length": header.encoded_length,
-        "encoded_merkle_root": zero(),
+        "encoded_merkle_root": header.content_root(),
         "gas_limit": gas_limit,
         "gas_used": header.prev_gas_used,
         "height_created": header.height_created,
@@ -82,7 +82,7 @@ pub(in crate::shell) fn block(block: &Block, assignment: &Assignment, gas_limit:
     let own = &block.header;
     let header = json!({
         "approvals": own.approvals,
-        "block_body_hash": zero(),
+        "block_body_hash": block.near().header.inner_rest.block_body_hash,
         "block_merkle_root": zero(),
         "block_ordinal": own.ordinal,
         "challenges_result": [],

@@ -221,6 +221,49 @@ impl ControllerError {
     }
 }
 
+impl ControllerError {
+    /// What the user can do, as a sentence without its full stop. None where the message or a cause says it.
+    pub fn hint(&self) -> Option<String> {
+        if is_disk_full(self) {
+            let text = "free space on the disk of the run directory, or name another with `--runs-dir`";
+            return Some(text.to_owned());
+        }
+        match self {
+            Self::RunDirectory { .. } => {
+                Some("name a directory that can be written to, with `--runs-dir`".to_owned())
+            }
+            Self::NotARun { .. } => {
+                Some("`tpsctl status` names the newest run; runs are below `--runs-dir`".to_owned())
+            }
+            Self::WriteArtefact { .. } => {
+                Some("see to it that the run directory can be written to".to_owned())
+            }
+            Self::ReadArtefact { path, .. } | Self::Decode { path, .. } => Some(format!(
+                "`{}` cannot be made again from the other files: restore it, or run the scenario once more",
+                path.file_name().unwrap_or_default().to_string_lossy()
+            )),
+            Self::Ask { .. } | Self::NoBlocks { .. } | Self::ObserversEnded => Some(
+                "`tpsctl status` says which nodes still run; their logs are in the run's `nodes/`".to_owned(),
+            ),
+            Self::Provider { source } => source.hint(),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a cause is a disk without room.
+fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(own) = cause {
+        let kind = own.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        if matches!(kind, Some(std::io::ErrorKind::StorageFull | std::io::ErrorKind::FileTooLarge)) {
+            return true;
+        }
+        cause = own.source();
+    }
+    false
+}
+
 fn unread_in_words(unread: &[String]) -> String {
     if unread.is_empty() { String::new() } else { format!(", no metrics from {}", unread.join(", ")) }
 }

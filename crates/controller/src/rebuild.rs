@@ -11,6 +11,7 @@ use tpsctl_search::Trial;
 use crate::{
     RunDir,
     error::ControllerError,
+    network::chain,
     prepare::FINGERPRINTS_FILE,
     summary::{Basis, Course, result_of},
     teardown,
@@ -26,7 +27,13 @@ pub fn rebuild(dir: &RunDir) -> Result<RunResult, ControllerError> {
         return Err(ControllerError::NoResult { run: dir.id().to_owned() });
     }
     let started_unix_ns = ledger.header().created_unix_ms * 1_000_000;
-    let journal = read_journal(dir.root())?;
+    let mut warnings =
+        vec!["made from what was on disk: the run's controller ended without a report".to_owned()];
+    // The journal only says when the run ended: without it the trials are as good.
+    let journal = read_journal(dir.root()).unwrap_or_else(|fault| {
+        warnings.push(format!("when the run ended is not known: failed to {}", chain(&fault)));
+        Vec::new()
+    });
     let ended_unix_ns = journal.last().map_or(started_unix_ns, |entry| entry.unix_ms * 1_000_000);
     let alive = teardown::status(dir)?.nodes.iter().filter(|node| node.alive).count();
     let history: Vec<_> = trials
@@ -44,7 +51,7 @@ pub fn rebuild(dir: &RunDir) -> Result<RunResult, ControllerError> {
         trials,
         node_version: String::new(),
         processes_left: u32::try_from(alive).unwrap_or(u32::MAX),
-        warnings: vec!["made from what was on disk: the run's controller ended without a report".to_owned()],
+        warnings,
     };
     Ok(result_of(&basis, ended))
 }

@@ -90,8 +90,11 @@ impl RunDir {
             fs::create_dir_all(folder).map_err(fault)?;
         }
         let partial = path.with_extension("partial");
-        fs::write(&partial, text).map_err(fault)?;
-        fs::rename(&partial, path).map_err(fault)
+        fs::write(&partial, text).and_then(|()| fs::rename(&partial, path)).map_err(|error| {
+            // Half a file is of use to nobody; that it may stay is no second error.
+            fs::remove_file(&partial).ok();
+            fault(error)
+        })
     }
 
     /// Writes `value` as pretty JSON.
@@ -124,4 +127,30 @@ fn newest(runs: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(runs).ok()?;
     let runs = entries.filter_map(Result::ok).map(|entry| entry.path());
     runs.filter(|path| path.join("ledger.json").is_file()).max_by_key(created_unix_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Category;
+
+    #[test]
+    fn an_id_that_is_taken_is_refused_and_what_is_there_stays() {
+        let runs = tempfile::tempdir().expect("directory");
+        let first = RunDir::create(runs.path(), "one").expect("a run");
+        RunDir::write_text(&first.path("run.json"), "result").expect("write");
+        let error = RunDir::create(runs.path(), "one").expect_err("taken");
+        assert_eq!(error.category(), Category::BadInput);
+        assert!(error.to_string().contains("use the run directory"), "{error}");
+        assert_eq!(fs::read_to_string(first.path("run.json")).expect("still there"), "result");
+    }
+
+    #[test]
+    fn half_a_file_does_not_stay() {
+        let runs = tempfile::tempdir().expect("directory");
+        // A directory in the place of the file: the text can be written and not be put there.
+        fs::create_dir(runs.path().join("run.json")).expect("create");
+        RunDir::write_text(&runs.path().join("run.json"), "result").expect_err("in the way");
+        assert_eq!(fs::read_dir(runs.path()).expect("list").count(), 1);
+    }
 }

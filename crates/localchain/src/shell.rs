@@ -4,6 +4,7 @@
 //! dialer and every connection), the HTTP server, the reloader of config.json. Cancelling the token ends them.
 
 mod admission;
+mod advice;
 mod clock;
 mod connection;
 mod contain;
@@ -99,6 +100,16 @@ pub enum NodeError {
         /// Why not.
         #[source]
         source: IndexError,
+    },
+    /// The accounts of genesis do not hold what it says.
+    #[error("start a chain from `{path}`: its total_supply is {stated} yocto, its accounts hold {counted}")]
+    Supply {
+        /// The genesis file.
+        path: PathBuf,
+        /// What it says.
+        stated: u128,
+        /// What they hold, staked or not.
+        counted: u128,
     },
     /// An address is taken or not ours.
     #[error("listen on {addr} for {what}")]

@@ -29,3 +29,4 @@ pub use overrides::{Override, OverrideError};
 pub use schema::{schema, schema_text};
 pub use suggest::nearest;
 pub use text::{ChainId, Description, Fraction, Name};
+pub use tree::SCENARIO_BYTES_MAX;

@@ -54,8 +54,8 @@ pub(crate) struct MapKey {
 
 /// A scenario has three levels; the bound keeps hostile text from growing the tree.
 const DEPTH_MAX: usize = 16;
-/// Far above any scenario a person writes (every key with its comment takes a few kilobytes).
-const SIZE_MAX_BYTES: usize = 256 * 1024;
+/// Longest text that is read: far above any scenario a person writes (every key with its comment takes a few kilobytes).
+pub const SCENARIO_BYTES_MAX: usize = 256 * 1024;
 
 fn spot(marker: Marker) -> Spot {
     let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
@@ -101,8 +101,9 @@ fn tab_help(text: &str, line: usize) -> Option<String> {
 
 /// What no YAML parser should be asked to read: too much text, and control characters (a parser may take NUL for the end).
 fn unreadable(text: &str) -> Option<Problem> {
-    if text.len() > SIZE_MAX_BYTES {
-        let message = format!("the text has {} bytes; a scenario has at most {SIZE_MAX_BYTES}", text.len());
+    if text.len() > SCENARIO_BYTES_MAX {
+        let message =
+            format!("the text has {} bytes; a scenario has at most {SCENARIO_BYTES_MAX}", text.len());
         return Some(Problem { spot: START, message, help: None });
     }
     let mut place = START;

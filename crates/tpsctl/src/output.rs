@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use tpsctl_controller::ControllerError;
+use tpsctl_localchain::NodeError;
 use tpsctl_provider::ProviderError;
 
 use crate::exit::{self, Failure};
@@ -39,11 +41,20 @@ pub(crate) fn fault(failure: &Failure) {
     for cause in error.chain().skip(1) {
         talk(&format!("  caused by: {cause}"));
     }
-    let hint = error.chain().find_map(|cause| {
-        let boxed = cause.downcast_ref::<Box<ProviderError>>().map(AsRef::as_ref);
-        boxed.or_else(|| cause.downcast_ref::<ProviderError>())?.hint()
-    });
+    let hint = error.chain().find_map(hint_of);
     if let Some(hint) = hint {
         talk(&format!("  what helps: {hint}"));
     }
+}
+
+/// What one cause says that helps.
+fn hint_of(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(error) = cause.downcast_ref::<ControllerError>() {
+        return error.hint();
+    }
+    if let Some(error) = cause.downcast_ref::<NodeError>() {
+        return error.hint();
+    }
+    let boxed = cause.downcast_ref::<Box<ProviderError>>().map(AsRef::as_ref);
+    boxed.or_else(|| cause.downcast_ref::<ProviderError>())?.hint()
 }

@@ -257,6 +257,10 @@ fn assemble(
     if let Some(fault) = fault_of(&file, totals, seats.mandates_per_shard) {
         return Err(NodeError::Genesis { path, fault });
     }
+    // neard refuses a supply that is off by one yocto as well.
+    if let Some(counted) = totals.balances.filter(|counted| *counted != file.total_supply) {
+        return Err(NodeError::Supply { path, stated: file.total_supply, counted });
+    }
     let validator = |own: &tpsctl_near::files::ValidatorFile| Validator {
         account_id: own.account_id.clone(),
         public_key: own.public_key,

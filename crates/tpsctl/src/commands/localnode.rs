@@ -37,7 +37,8 @@ pub(crate) fn run(home: PathBuf) -> Result<u8, Failure> {
     match ended? {
         Ended::ByItself(Ok(())) => Ok(exit::DONE),
         Ended::ByItself(Err(error)) => {
-            Err(Failure { is_act: true, ..Failure::new(exit::PROVIDER_FAILED, error) })
+            let code = if error.is_input() { exit::BAD_INPUT } else { exit::PROVIDER_FAILED };
+            Err(Failure { is_act: true, ..Failure::new(code, error) })
         }
         Ended::AtOnce => Ok(exit::INTERRUPTED),
     }

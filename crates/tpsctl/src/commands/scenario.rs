@@ -1,7 +1,9 @@
 //! `tpsctl scenario list | show | validate | schema | plan`.
 
+use std::{io::Read, path::Path};
+
 use anyhow::anyhow;
-use tpsctl_scenario::{Override, Scenario, Source};
+use tpsctl_scenario::{Override, SCENARIO_BYTES_MAX, Scenario, Source};
 
 use crate::{
     cli::ScenarioArgs,
@@ -21,10 +23,16 @@ fn parse_overrides(set: &[String]) -> Result<Vec<Override>, Failure> {
 }
 
 fn source(which: &str) -> Result<Source, Failure> {
-    if std::path::Path::new(which).is_file() {
-        let text = fs_err::read_to_string(which)
-            .map_err(|error| Failure::input(anyhow::Error::new(error).context("cannot read the scenario")))?;
-        return Ok(Source { name: which.to_owned(), text });
+    let path = Path::new(which);
+    if path.is_file() {
+        return Ok(Source { name: which.to_owned(), text: read_text(which)? });
+    }
+    if path.is_dir() {
+        return Err(Failure::input(anyhow!("`{which}` is a directory: name a scenario's file in it")));
+    }
+    // A device or a pipe: reading it may never end.
+    if path.exists() {
+        return Err(Failure::input(anyhow!("`{which}` is no file: copy what it gives to one")));
     }
     tpsctl_scenario::resolve_name(which).ok_or_else(|| {
         let names: Vec<_> = tpsctl_scenario::bundled().iter().map(|(name, _)| *name).collect();
@@ -32,6 +40,26 @@ fn source(which: &str) -> Result<Source, Failure> {
             "`{which}` is neither a file nor a bundled scenario; bundled are: {}",
             names.join(", ")
         ))
+    })
+}
+
+/// The file's text; a file that cannot be a scenario is not read to its end.
+fn read_text(which: &str) -> Result<String, Failure> {
+    let fault = |error: std::io::Error| {
+        Failure::input(anyhow::Error::new(error).context(format!("cannot read the scenario `{which}`")))
+    };
+    let file = fs_err::File::open(which).map_err(fault)?;
+    let length = file.metadata().map_err(fault)?.len();
+    if length > SCENARIO_BYTES_MAX as u64 {
+        return Err(Failure::input(anyhow!(
+            "`{which}` has {length} bytes; a scenario has at most {SCENARIO_BYTES_MAX}: name a scenario's file"
+        )));
+    }
+    let mut bytes = Vec::new();
+    file.take(SCENARIO_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(fault)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        Failure::input(anyhow!("`{which}` is not text (its byte {place} is no UTF-8): name a YAML file"))
     })
 }
 

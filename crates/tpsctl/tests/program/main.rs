@@ -1,6 +1,8 @@
 //! The program as people use it: one test binary, so that it links once.
 
 #[cfg(test)]
+mod bad_input;
+#[cfg(test)]
 mod kills;
 #[cfg(test)]
 mod localnode;

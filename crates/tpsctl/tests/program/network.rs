@@ -3,7 +3,7 @@
 
 use std::{path::Path, process::Command, time::Duration};
 
-use crate::support::{Bench, pid, testdata};
+use crate::support::{Bench, free_ports, home_with_ports, pid, testdata};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -392,25 +392,6 @@ fn slow_up_inject_status_down() {
     assert_eq!(status["nodes"].as_array().map(Vec::len), Some(3), "{status}");
     assert_eq!(bench.run(&["down"]).status.code(), Some(0));
     assert_eq!(bench.processes(), Vec::<u32>::new());
-}
-
-/// A home of the fixtures, with ports of its own so that tests can run beside each other and beside a real node.
-fn home_with_ports(to: &Path, node: &str, ports: &[(&str, u16)]) {
-    let from = testdata("home").join(node);
-    fs_err::create_dir_all(to.join("epoch_configs")).expect("home");
-    for file in ["genesis.json", "node_key.json", "validator_key.json", "epoch_configs/86.json"] {
-        fs_err::copy(from.join(file), to.join(file)).expect("fixture");
-    }
-    let mut config = fs_err::read_to_string(from.join("config.json")).expect("fixture");
-    for (old, new) in ports {
-        config = config.replace(old, &format!("[::1]:{new}"));
-    }
-    fs_err::write(to.join("config.json"), config).expect("home");
-}
-
-fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners = [(); N].map(|()| std::net::TcpListener::bind("[::1]:0").expect("a port"));
-    listeners.map(|listener| listener.local_addr().expect("bound").port())
 }
 
 #[test]

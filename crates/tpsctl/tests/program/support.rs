@@ -44,23 +44,7 @@ impl Bench {
 
     /// Starts the program and follows the lines of its stderr.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let mut child = self
-            .command(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let (sender, lines) = mpsc::channel();
-        let stderr = BufReader::new(child.stderr.take().expect("piped"));
-        let reader = std::thread::spawn(move || {
-            for line in stderr.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        Running { child, lines, reader: Some(reader), seen: Vec::new() }
+        Running::of(self.command(args))
     }
 
     /// The only run below `runs/`.
@@ -110,6 +94,30 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts a command and follows the lines of its stderr.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let (sender, lines) = mpsc::channel();
+        let stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let reader = std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { child, lines, reader: Some(reader), seen: Vec::new() }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Reads stderr until a line has `text`; fails with everything seen after `seconds` or at the end.
     pub(crate) fn wait_for(&mut self, text: &str, seconds: u64) -> String {
         while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(seconds)) {
@@ -164,4 +172,23 @@ pub(crate) fn pid(raw: u32) -> Pid {
 /// The project's own test data.
 pub(crate) fn testdata(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/neard").join(path)
+}
+
+/// A home of the fixtures, with ports of its own so that tests can run beside each other and beside a real node.
+pub(crate) fn home_with_ports(to: &Path, node: &str, ports: &[(&str, u16)]) {
+    let from = testdata("home").join(node);
+    fs_err::create_dir_all(to.join("epoch_configs")).expect("home");
+    for file in ["genesis.json", "node_key.json", "validator_key.json", "epoch_configs/86.json"] {
+        fs_err::copy(from.join(file), to.join(file)).expect("fixture");
+    }
+    let mut config = fs_err::read_to_string(from.join("config.json")).expect("fixture");
+    for (old, new) in ports {
+        config = config.replace(old, &format!("[::1]:{new}"));
+    }
+    fs_err::write(to.join("config.json"), config).expect("home");
+}
+
+pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| std::net::TcpListener::bind("[::1]:0").expect("a port"));
+    listeners.map(|listener| listener.local_addr().expect("bound").port())
 }

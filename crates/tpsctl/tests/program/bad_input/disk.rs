@@ -1,0 +1,122 @@
+//! Places that cannot be written to.
+//!
+//! Tests may run as root, whom no permission stops: a file stands in the place of a directory, or a file system of a mount
+//! namespace of its own is read-only or small.
+
+use std::{
+    io::Write,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+use super::{BAD_INPUT, OURS, assert_helpful, assert_refused};
+use crate::{
+    network::SMALL,
+    support::{Bench, Running},
+};
+
+#[test]
+fn a_file_in_the_place_of_the_runs_directory() {
+    let bench = Bench::new();
+    fs_err::write(bench.dir.path().join("file"), "x").expect("write");
+    let says = &["`file` is a file, not a directory for runs"];
+    assert_refused(&bench, &["up", "quickstart", "--runs-dir", "file"], BAD_INPUT, says);
+    let says = &["use the run directory `file/runs`", "what helps: name a directory", "--runs-dir"];
+    assert_refused(&bench, &["up", "quickstart", "--runs-dir", "file/runs"], BAD_INPUT, says);
+    assert_refused(
+        &bench,
+        &["scenario", "run", "quickstart", "--runs-dir", "/proc/runs"],
+        BAD_INPUT,
+        &["`/proc/runs`", "--runs-dir"],
+    );
+}
+
+/// Runs the program with `runs/` on a file system of its own, mounted with `options`. None where mounting is not allowed.
+fn run_on(bench: &Bench, options: &str, args: &[&str]) -> Option<Output> {
+    let runs = bench.dir.path().join("runs");
+    fs_err::create_dir_all(&runs).expect("create");
+    let script = "mount -t tmpfs -o \"$0\" tmpfs runs || exit 99; exec \"$@\"";
+    let program = env!("CARGO_BIN_EXE_tpsctl");
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, options, program])
+        .args(args)
+        .current_dir(bench.dir.path())
+        .env_remove("RUST_LOG")
+        .output()
+        .expect("unshare");
+    (!matches!(output.status.code(), Some(99 | 1))).then_some(output)
+}
+
+#[test]
+fn a_read_only_file_system() {
+    let bench = Bench::new();
+    let Some(output) = run_on(&bench, "ro", &["up", "quickstart"]) else {
+        return eprintln!("skipped: no mount namespaces");
+    };
+    assert_eq!(output.status.code(), Some(BAD_INPUT));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_helpful(
+        &message,
+        &["use the run directory", "Read-only file system", "what helps: name a directory"],
+    );
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+}
+
+/// Room for a ledger and not for a genesis: nothing is started.
+#[test]
+fn a_full_disk() {
+    for command in [&["up", "quickstart"][..], &["scenario", "run", "quickstart"]] {
+        let bench = Bench::new();
+        let Some(output) = run_on(&bench, "size=64k", &[command, SMALL].concat()) else {
+            return eprintln!("skipped: no mount namespaces");
+        };
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(OURS), "{message}");
+        assert_helpful(&message, &["error: failed to ", "No space left on device", "what helps: free space"]);
+        assert_eq!(bench.processes(), Vec::<u32>::new(), "{message}");
+    }
+}
+
+/// A disk that fills while a trial runs takes the artefacts, not the measurement: trials go on, teardown runs and, since it
+/// removes the nodes' homes, makes room for the report; what could not be written is said.
+#[test]
+fn slow_a_disk_that_fills_in_mid_trial() {
+    let bench = Bench::new();
+    fs_err::create_dir(bench.dir.path().join("runs")).expect("create");
+    let script = "mount -t tmpfs -o size=64m tmpfs runs || exit 99; \"$@\"; code=$?; rm -f runs/filler; \
+                  cp -a runs kept; exit $code";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_tpsctl")])
+        .args(["scenario", "run", "quickstart", "--json"])
+        .args(SMALL)
+        .current_dir(bench.dir.path())
+        .env_remove("RUST_LOG");
+    if Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| !status.success()) {
+        return eprintln!("skipped: no mount namespaces");
+    }
+    let mut running = Running::of(command);
+    running.wait_for("trial  0", 60);
+    // The file system as the program sees it.
+    let here = bench.dir.path().canonicalize().expect("exists");
+    let runs = format!("/proc/{}/root{}/runs/filler", running.id(), here.display());
+    let mut filler = fs_err::File::create(runs).expect("the other file system");
+    while filler.write_all(&[0; 4_096]).is_ok() {}
+    drop(filler);
+    let (code, stdout, stderr) = running.finish();
+    assert_eq!(code, Some(OURS), "{stderr}");
+    let says =
+        &["the journal ends here", "has no artefacts", "No space left on device", "what helps: free space"];
+    assert_helpful(&stderr, says);
+    let run: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
+    assert_eq!(run["outcome"]["kind"], "done", "what was measured is not lost: {stderr}");
+    assert!(run["trials"].as_array().is_some_and(|trials| trials.len() > 1), "{run}");
+    assert_eq!(run["processes_left"], 0);
+    assert!(run["warnings"].to_string().contains("No space left on device"), "{run}");
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+    let kept = super::listing(&bench.dir.path().join("kept"));
+    let halves =
+        kept.iter().filter(|path| path.extension().is_some_and(|end| end == "partial" || end == "tmp"));
+    assert_eq!(halves.count(), 0, "{kept:?}");
+}

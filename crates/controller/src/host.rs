@@ -22,10 +22,13 @@ fn memory_bytes() -> u64 {
 /// What the local provider can do on this host.
 pub fn local_capabilities() -> Capabilities {
     let host = host_info();
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     Capabilities {
         name: "local".to_owned(),
         nodes_max: None,
         cores: host.cores,
         memory_bytes: host.memory_bytes,
+        files_max: files.current.unwrap_or(u64::MAX),
+        files_hard_max: files.maximum.unwrap_or(u64::MAX),
     }
 }

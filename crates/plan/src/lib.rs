@@ -10,6 +10,7 @@ mod render;
 
 use std::fmt;
 
+use serde::Serialize;
 use tpsctl_model::plan::{
     AccountsPlan, ChainPlan, Goal, LoadPlan, NetworkPlan, NodeSoftware, PLAN_SCHEMA, RunPlan, SearchPlan,
     TrialPlan,
@@ -23,6 +24,7 @@ use crate::{
     nodes::{NodeCounts, nodes},
 };
 
+pub use check::{CHECKS, Check, Checked, checks_markdown};
 pub use render::render;
 
 /// What the provider can do, as far as a plan depends on it.
@@ -36,15 +38,22 @@ pub struct Capabilities {
     pub cores: u32,
     /// Memory that they share, in bytes; 0 if unknown.
     pub memory_bytes: u64,
+    /// Files that a process may open; 0 if unknown.
+    pub files_max: u64,
+    /// To how many a process may raise that; 0 if unknown.
+    pub files_hard_max: u64,
 }
 
 /// How much a note weighs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The run cannot work as planned.
     Error,
     /// Look before trusting the run.
     Warning,
+    /// Know what the figures will mean.
+    Note,
 }
 
 impl fmt::Display for Severity {
@@ -52,11 +61,12 @@ impl fmt::Display for Severity {
         f.pad(match self {
             Self::Error => "error",
             Self::Warning => "warning",
+            Self::Note => "note",
         })
     }
 }
 
-/// What a check has to say.
+/// What a check finds wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The check's name, such as `validity_within_two_epochs`.
@@ -75,13 +85,25 @@ impl fmt::Display for Note {
     }
 }
 
-/// A plan that can be carried out, and what should be known before trusting it.
-#[derive(Debug, Clone, PartialEq)]
+/// A plan, and what should be known before trusting it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Planned {
     /// The plan.
+    #[serde(flatten)]
     pub plan: RunPlan,
-    /// Warnings only.
+    /// What each check says, in the order of [`CHECKS`].
+    pub checks: Vec<Checked>,
+    /// The errors and warnings among it, errors first.
+    #[serde(skip)]
     pub notes: Vec<Note>,
+}
+
+impl Planned {
+    /// Why the plan cannot be carried out, if it cannot.
+    pub fn refusal(&self) -> Option<PlanError> {
+        let has_error = self.notes.iter().any(|note| note.severity == Severity::Error);
+        has_error.then(|| PlanError::Checks { notes: self.notes.clone() })
+    }
 }
 
 /// The scenario cannot be planned.
@@ -100,13 +122,28 @@ pub enum PlanError {
 /// # Errors
 /// When any check finds an error; all notes are in it.
 pub fn plan(scenario: &Scenario, capabilities: &Capabilities) -> Result<Planned, PlanError> {
-    let plan = draft(scenario);
-    let mut notes = check(&plan, capabilities);
-    notes.sort_by_key(|note| note.severity);
-    if notes.iter().any(|note| note.severity == Severity::Error) {
-        return Err(PlanError::Checks { notes });
+    let planned = examine(scenario, capabilities);
+    match planned.refusal() {
+        Some(error) => Err(error),
+        None => Ok(planned),
     }
-    Ok(Planned { plan, notes })
+}
+
+/// Plans a run and tells what every check says, also of a plan that cannot be carried out.
+pub fn examine(scenario: &Scenario, capabilities: &Capabilities) -> Planned {
+    let plan = draft(scenario);
+    let checks = check(&plan, capabilities);
+    let spoken = checks.iter().filter(|own| !own.holds && own.severity != Severity::Note);
+    let mut notes: Vec<_> = spoken
+        .map(|own| Note {
+            check: own.check,
+            severity: own.severity,
+            sentence: own.sentence.clone(),
+            figure: own.figure.clone(),
+        })
+        .collect();
+    notes.sort_by_key(|note| note.severity);
+    Planned { plan, checks, notes }
 }
 
 /// How many producers serve the shards; no more than the chain needs.

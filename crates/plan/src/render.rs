@@ -8,7 +8,7 @@ use tpsctl_model::{
 };
 
 use crate::{
-    Planned,
+    Checked, Planned,
     check::{last_account, near, supply_or_max},
 };
 
@@ -28,7 +28,7 @@ fn worst_case(plan: &RunPlan) -> Millis {
     Millis(parts.iter().fold(0, |sum, part| sum.saturating_add(part.0)))
 }
 
-/// The plan in lines that a person reads: nodes, shards, accounts, limits, deadlines and notes.
+/// The plan in lines that a person reads: nodes, shards, accounts, limits, deadlines and checks.
 pub fn render(planned: &Planned) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -37,7 +37,7 @@ pub fn render(planned: &Planned) -> String {
     text
 }
 
-fn write(text: &mut String, Planned { plan, notes }: &Planned) -> fmt::Result {
+fn write(text: &mut String, Planned { plan, checks, .. }: &Planned) -> fmt::Result {
     let provider = match plan.provider {
         ProviderKind::Local => "local processes",
     };
@@ -49,8 +49,16 @@ fn write(text: &mut String, Planned { plan, notes }: &Planned) -> fmt::Result {
     nodes(text, plan)?;
     chain(text, plan)?;
     run(text, plan)?;
-    for (index, note) in notes.iter().enumerate() {
-        writeln!(text, "{}{note}", if index == 0 { "\n" } else { "" })?;
+    write_checks(text, checks)
+}
+
+/// Every check: its weight, whether it holds, its name, a sentence, the figures.
+fn write_checks(text: &mut String, checks: &[Checked]) -> fmt::Result {
+    let spoken = checks.iter().filter(|own| !own.holds).count();
+    writeln!(text, "\nchecks     {}, of which {spoken} speak", checks.len())?;
+    for Checked { check, severity, holds, sentence, figure } in checks {
+        let mark = if *holds { "holds" } else { "speaks" };
+        writeln!(text, "  {severity:<8} {mark:<7} {check}: {sentence} ({figure})")?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tpsctl_near::TRANSFER_GAS_UNIT;
-use tpsctl_plan::{Capabilities, PlanError, Planned, Severity, plan, render};
+use tpsctl_plan::{Capabilities, PlanError, Planned, Severity, examine, plan, render};
 use tpsctl_scenario::{Override, Scenario, load, resolve_name};
 
 fn scenario(overrides: &[&str]) -> Scenario {
@@ -11,7 +11,14 @@ fn scenario(overrides: &[&str]) -> Scenario {
 }
 
 fn host() -> Capabilities {
-    Capabilities { name: "local".to_owned(), nodes_max: None, cores: 2, memory_bytes: 8_000_000_000 }
+    Capabilities {
+        name: "local".to_owned(),
+        nodes_max: None,
+        cores: 2,
+        memory_bytes: 8_000_000_000,
+        files_max: 65_535,
+        files_hard_max: 65_535,
+    }
 }
 
 fn planned(overrides: &[&str]) -> Planned {
@@ -129,6 +136,56 @@ fn a_chunk_has_gas_for_refunds_where_the_price_asks_for_them() {
         assert_eq!(spoken_at(gas), []);
         assert_eq!(spoken_at(gas - 1), [(Severity::Warning, "chunk_holds_the_load")]);
     }
+}
+
+#[test]
+fn the_documentation_lists_every_check() {
+    let text = include_str!("../../../docs/plan-checks.md");
+    let (_, rest) = text.split_once("<!-- checks: begin -->\n\n").expect("begin mark");
+    let (table, _) = rest.split_once("<!-- checks: end -->").expect("end mark");
+    let expected = tpsctl_plan::checks_markdown();
+    assert_eq!(table, expected, "between its marks docs/plan-checks.md should be:\n{expected}");
+}
+
+/// Every check is told, also of a plan that cannot work, and as JSON beside the plan.
+#[test]
+fn what_holds_is_told_with_its_figure() {
+    let examined = examine(&scenario(&["chain.transaction_validity=10001"]), &host());
+    assert!(examined.refusal().is_some());
+    let json = serde_json::to_value(&examined).expect("JSON");
+    assert_eq!(json["schema"], "tpsctl.plan/1");
+    let checks = json["checks"].as_array().expect("checks");
+    assert_eq!(checks.len(), tpsctl_plan::CHECKS.len());
+    let named = |name: &str| checks.iter().find(|own| own["check"] == name).expect("a check");
+    let validity = named("validity_within_two_epochs");
+    assert_eq!((&validity["severity"], &validity["holds"]), (&"error".into(), &false.into()));
+    assert_eq!(validity["figure"], "10001 blocks, two epochs are 10000");
+    assert_eq!(named("nonces_below_ceiling")["holds"], true);
+    assert!(
+        named("nonces_below_ceiling")["figure"]
+            .as_str()
+            .is_some_and(|figure| figure.starts_with("39 nonces"))
+    );
+}
+
+#[test]
+fn the_host_must_carry_the_nodes() {
+    let spoken_on = |overrides: &[&str], host: Capabilities| {
+        let notes = examine(&scenario(overrides), &host).notes;
+        notes.into_iter().map(|note| note.check).collect::<Vec<_>>()
+    };
+    // Five nodes, their guests and HTTP clients.
+    assert_eq!(spoken_on(&[], Capabilities { files_max: 205, ..host() }), Vec::<&str>::new());
+    assert_eq!(spoken_on(&[], Capabilities { files_max: 204, ..host() }), ["files_can_be_opened"]);
+    assert_eq!(spoken_on(&[], Capabilities { files_max: 0, ..host() }), Vec::<&str>::new());
+    let neard = ["node.binary=/opt/neard"];
+    assert_eq!(spoken_on(&neard, host()), Vec::<&str>::new());
+    assert_eq!(spoken_on(&neard, Capabilities { files_hard_max: 65_534, ..host() }), ["files_can_be_opened"]);
+    // Four producers with a shard each and an RPC node with four: 8 x 500 000 accounts x 2 000 bytes.
+    let many = ["chain.accounts_per_shard=500000"];
+    assert_eq!(spoken_on(&many, host()), Vec::<&str>::new());
+    let small = Capabilities { memory_bytes: 7_999_999_999, ..host() };
+    assert_eq!(spoken_on(&many, small), ["memory_holds_the_accounts"]);
 }
 
 #[test]

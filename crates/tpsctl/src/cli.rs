@@ -89,11 +89,12 @@ pub(crate) enum ScenarioCommand {
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
-    /// Print what a run would do: nodes, shards, accounts, limits and the longest it can take. Starts nothing.
+    /// Print what a run would do: nodes, shards, accounts, limits, the longest it can take, and what each check of
+    /// docs/plan-checks.md says. Starts nothing; exit code 2 where a run would be refused.
     Plan {
         #[command(flatten)]
         scenario: ScenarioArgs,
-        /// Print the plan as JSON.
+        /// Print the plan as JSON, with its checks.
         #[arg(long)]
         json: bool,
     },

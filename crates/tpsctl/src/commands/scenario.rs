@@ -104,12 +104,14 @@ pub(crate) fn schema() -> Result<u8, Failure> {
 /// `scenario plan`.
 pub(crate) fn plan(args: &ScenarioArgs, json: bool) -> Result<u8, Failure> {
     let scenario = load(args)?;
-    let planned =
-        tpsctl_plan::plan(&scenario, &tpsctl_controller::local_capabilities()).map_err(Failure::input)?;
+    let planned = tpsctl_plan::examine(&scenario, &tpsctl_controller::local_capabilities());
     if json {
-        output::json(&planned.plan)?;
+        output::json(&planned)?;
     } else {
         output::data(&tpsctl_plan::render(&planned))?;
+    }
+    if let Some(error) = planned.refusal() {
+        return Err(Failure::input(error));
     }
     Ok(exit::DONE)
 }

@@ -89,6 +89,17 @@ fn the_plan_is_printed_and_nothing_started() {
     let plan: serde_json::Value = serde_json::from_slice(&planned.stdout).expect("JSON");
     assert_eq!(plan["schema"], "tpsctl.plan/1");
     assert_eq!(plan["nodes"].as_array().map(Vec::len), Some(5));
+    assert!(plan["checks"].as_array().is_some_and(|checks| checks.len() > 20), "{plan}");
+    // A plan that cannot work is told as well: with its figures on stdout and the reason on stderr.
+    let set = "chain.transaction_validity=10001";
+    let refused = bench.run(&["scenario", "plan", "quickstart", "--set", set]);
+    assert_eq!(refused.status.code(), Some(2));
+    let (told, error) = (String::from_utf8_lossy(&refused.stdout), String::from_utf8_lossy(&refused.stderr));
+    assert!(
+        told.contains("error    speaks  validity_within_two_epochs: ") && told.contains("(10001 blocks"),
+        "{told}"
+    );
+    assert!(error.contains("the plan cannot work") && !error.contains("nonces_below_ceiling"), "{error}");
     assert!(!bench.dir.path().join("runs").exists());
 }
 

@@ -20,13 +20,11 @@ const HASH_USABLE_MIN: Millis = Millis(3_000);
 
 /// All account ids are valid, and each lies in the shard that it is meant for.
 pub(super) fn accounts_in_their_shards(plan: &RunPlan, _: &Capabilities) -> Look {
-    match layout_fault(plan) {
-        Some((sentence, figure)) => look(false, sentence, figure),
-        None => {
-            let shards = plan.chain.shard_ids.len();
-            look(true, "", format!("{shards} shards, {} boundaries", plan.chain.boundary_accounts.len()))
-        }
+    if let Some((sentence, figure)) = layout_fault(plan) {
+        return look(false, sentence, figure);
     }
+    let shards = plan.chain.shard_ids.len();
+    look(true, "", format!("{shards} shards, {} boundaries", plan.chain.boundary_accounts.len()))
 }
 
 /// The first fault of layout and account ids: a sentence and its figure.

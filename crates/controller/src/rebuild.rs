@@ -26,7 +26,7 @@ pub fn rebuild(dir: &RunDir) -> Result<RunResult, ControllerError> {
     if trials.is_empty() {
         return Err(ControllerError::NoResult { run: dir.id().to_owned() });
     }
-    let started_unix_ns = ledger.header().created_unix_ms * 1_000_000;
+    let started_unix_ns = ledger.header().created_unix_ms.saturating_mul(1_000_000);
     let mut warnings =
         vec!["made from what was on disk: the run's controller ended without a report".to_owned()];
     // The journal only says when the run ended: without it the trials are as good.
@@ -34,7 +34,8 @@ pub fn rebuild(dir: &RunDir) -> Result<RunResult, ControllerError> {
         warnings.push(format!("when the run ended is not known: failed to {}", chain(&fault)));
         Vec::new()
     });
-    let ended_unix_ns = journal.last().map_or(started_unix_ns, |entry| entry.unix_ms * 1_000_000);
+    let ended_unix_ns =
+        journal.last().map_or(started_unix_ns, |entry| entry.unix_ms.saturating_mul(1_000_000));
     let alive = teardown::status(dir)?.nodes.iter().filter(|node| node.alive).count();
     let history: Vec<_> = trials
         .iter()

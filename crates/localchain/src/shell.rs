@@ -142,6 +142,11 @@ async fn listen(addr: SocketAddr, what: &'static str) -> Result<TcpListener, Nod
     TcpListener::bind(addr).await.map_err(|source| NodeError::Listen { addr, what, source })
 }
 
+/// What a node that is started in this home directory is told, or why none can be started; nothing is started here.
+pub fn read_settings(home: &std::path::Path) -> Result<crate::core::Settings, NodeError> {
+    home::Home::read(home).map(|home| home.settings)
+}
+
 /// Runs a node until `cancel` or a fault that it cannot survive.
 pub async fn run(options: RunOptions, cancel: CancellationToken) -> Result<(), NodeError> {
     let (_, nobody_asks) = mpsc::channel(1);

@@ -11,7 +11,7 @@ use tpsctl_model::{
 use crate::{
     ReportError,
     chart::{Chart, Mark, Point, svg},
-    number::{grouped, grouped_signed, milliseconds, missed_share, of, percent, settled_share},
+    number::{grouped, grouped_signed, milliseconds, missed_share, of, percent, settled_share, total},
     wording,
 };
 
@@ -160,7 +160,7 @@ fn by_cause(causes: impl Iterator<Item = (&'static str, u64)>) -> String {
     match parts.as_slice() {
         [] => "0".to_owned(),
         [one] => one.clone(),
-        _ => format!("{}: {}", grouped(causes.iter().map(|(_, number)| number).sum()), parts.join(", ")),
+        _ => format!("{}: {}", grouped(total(causes.iter().map(|(_, number)| *number))), parts.join(", ")),
     }
 }
 

@@ -44,9 +44,14 @@ pub(crate) fn missed_share(trial: &TrialRecord) -> Option<f64> {
 /// What the backlog criterion judges: settled by the end of the drain, of the sent and what the network did not let
 /// us send. None without load.
 pub(crate) fn settled_share(counts: &TrialCounts) -> Option<f64> {
-    let refused: u64 =
-        counts.unsent.iter().filter(|(cause, _)| !cause.is_ours()).map(|(_, number)| number).sum();
-    ratio(counts.settled_by_drain_end, counts.sent + refused)
+    let refused =
+        total(counts.unsent.iter().filter(|(cause, _)| !cause.is_ours()).map(|(_, number)| *number));
+    ratio(counts.settled_by_drain_end, counts.sent.saturating_add(refused))
+}
+
+/// The sum, which stays at the end of its range: a `run.json` may say anything.
+pub(crate) fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {

@@ -6,7 +6,7 @@ use tpsctl_model::{
     verdict::{BrokenCriterion, Verdict},
 };
 
-use crate::number::{grouped, grouped_signed};
+use crate::number::{grouped, grouped_signed, total};
 
 /// What every report of a run on the embedded node says, word for word.
 pub(crate) const EMBEDDED_NOTICE: &str = "embedded node: not a measurement of neard";
@@ -139,8 +139,9 @@ pub(crate) fn accounts(result: &RunResult) -> String {
     if result.trials.iter().all(|trial| trial.counts.sent == 0) {
         return "closed: nothing was sent".to_owned();
     }
-    let sum = |of: fn(&TrialRecord) -> u64| grouped(result.trials.iter().map(of).sum());
-    let difference: i64 = result.trials.iter().map(|trial| trial.counts.difference).sum();
+    let sum = |of: fn(&TrialRecord) -> u64| grouped(total(result.trials.iter().map(of)));
+    let difference =
+        result.trials.iter().fold(0_i64, |sum, trial| sum.saturating_add(trial.counts.difference));
     let broken_off = if difference == 0 {
         String::new()
     } else {
@@ -154,7 +155,7 @@ pub(crate) fn accounts(result: &RunResult) -> String {
         sum(|trial| trial.counts.sent),
         sum(|trial| trial.counts.included),
         sum(|trial| trial.counts.pending),
-        sum(|trial| trial.counts.lost.values().sum()),
+        sum(|trial| total(trial.counts.lost.values().copied())),
     );
     if result.accounting.closed {
         format!("closed: {sums}")

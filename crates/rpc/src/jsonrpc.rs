@@ -149,8 +149,8 @@ async fn fetch(
 }
 
 /// Reads a JSON-RPC answer. neard sends its errors with HTTP 200, 400, 408, 422 or 500 (chain/jsonrpc/src/lib.rs:2685-2745),
-/// so the status matters only where the body is no such answer.
-fn read_answer<T: DeserializeOwned>(
+/// so the status matters only where the body is no such answer. `call` is method and URL, for errors.
+pub fn read_answer<T: DeserializeOwned>(
     body: &[u8],
     status: u16,
     call: (&'static str, &str),

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 
 mod bench;
+mod fuzz;
 mod steps;
 mod tidy;
 
@@ -25,6 +26,8 @@ enum Task {
     Test(TestArgs),
     /// Measure the embedded node on this machine; wants a quiet one
     Bench(bench::BenchArgs),
+    /// Run one fuzz target under libFuzzer for some time, or on one input
+    Fuzz(fuzz::FuzzArgs),
     /// Check the rules that a compiler does not: purity, arrows, lengths, words, links
     Tidy,
 }
@@ -55,6 +58,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.task {
         Task::Bench(args) => bench::run(&root, args),
         Task::Test(args) => steps::run(&root, &args),
+        Task::Fuzz(args) => fuzz::run(&root, &args),
         Task::Tidy => {
             let findings = tidy::run(&root)?;
             for finding in &findings {

@@ -293,7 +293,7 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-fn demand_success(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn demand_success(command: &mut Command) -> anyhow::Result<()> {
     let shown = std::iter::once(command.get_program())
         .chain(command.get_args())
         .map(|word| word.to_string_lossy().into_owned())

@@ -55,6 +55,22 @@ const ARROWS: &[Row] = &[
         may: May::Only(&["near"]),
         in_tests: &["genesis", "localchain", "model", "workload"],
     },
+    Row { name: "near-oracle", may: May::Only(&["near"]), in_tests: &["genesis", "model", "workload"] },
+    row(
+        "fuzz",
+        &[
+            "controller",
+            "localchain",
+            "model",
+            "near",
+            "observe",
+            "plan",
+            "provider",
+            "report",
+            "rpc",
+            "scenario",
+        ],
+    ),
     row("xtask", &[]),
 ];
 

@@ -55,7 +55,6 @@ const ARROWS: &[Row] = &[
         may: May::Only(&["near"]),
         in_tests: &["genesis", "localchain", "model", "workload"],
     },
-    Row { name: "near-oracle", may: May::Only(&["near"]), in_tests: &["genesis", "model", "workload"] },
     row(
         "fuzz",
         &[
@@ -71,6 +70,7 @@ const ARROWS: &[Row] = &[
             "scenario",
         ],
     ),
+    Row { name: "conformance", may: May::Only(&["near"]), in_tests: &["localchain"] },
     row("xtask", &[]),
 ];
 

@@ -17,8 +17,6 @@ const ALWAYS: &[&str] = &[
     "near_block_height_head",
     "near_final_block_height",
     "near_gas_used",
-    "near_transaction_processed_total",
-    "near_transaction_processed_successfully_total",
     "near_is_validator",
     "near_peer_connections_total",
     "near_cpu_usage_ratio",
@@ -39,6 +37,8 @@ const ALWAYS: &[&str] = &[
 
 /// Only after their first use, or with a role.
 const ONCE_USED: &[&str] = &[
+    "near_transaction_processed_total",
+    "near_transaction_processed_successfully_total",
     "near_chunk_skipped_total",
     "near_chunk_transactions_total",
     "near_transaction_pool_entries",

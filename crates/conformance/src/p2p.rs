@@ -5,6 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use borsh::BorshDeserialize;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -13,9 +14,10 @@ use tokio::{
 };
 use tpsctl_near::{
     CryptoHash, KeyPair, OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, PublicKey,
+    block::Block,
     p2p::{
         FrameDecoder, HandshakeOffer, Identity, Received, RefusalReason, append_transaction, field,
-        fresh_nonce, read_message,
+        fresh_nonce, read_block, read_message,
     },
 };
 
@@ -321,19 +323,42 @@ async fn blocks_pushed(subject: &Subject, door: &Door) -> Checked {
     Ok(())
 }
 
-/// A block of the last heights whose parent's hash, and whose height, the message contains.
+/// The message is a block in NEAR's encoding, and JSON-RPC shows the same one under its hash.
 async fn is_of_the_chain(subject: &Subject, message: &[u8]) -> Checked {
-    let head = subject.height().await?;
-    let contains = |bytes: &[u8]| message.windows(bytes.len()).any(|window| window == bytes);
-    let mut tried: Vec<Value> = Vec::new();
-    for height in (head.saturating_sub(20)..=head).rev() {
-        let answer = subject.call("block", json!({"block_id": height})).await?;
-        let header = &answer.body["result"]["header"];
-        let Some(Ok(parent)) = header["prev_hash"].as_str().map(str::parse::<CryptoHash>) else { continue };
-        if contains(&parent.0) && contains(&height.to_le_bytes()) {
-            return Ok(());
-        }
-        tried.push(header["height"].clone());
+    let Some(borsh) = read_block(message) else {
+        return fail(
+            "a block message with a block in it",
+            format!("{} bytes of something else", message.len()),
+        );
+    };
+    let block = Block::try_from_slice(borsh).or_else(|error| fail("a block in NEAR's encoding", error))?;
+    let hash = block.hash();
+    equal("the hash of the body", &block.body.hash(), &block.header.inner_rest.block_body_hash)?;
+    let shown = subject.result("block", json!({"block_id": hash})).await?;
+    let (lite, rest) = (&block.header.inner_lite, &block.header.inner_rest);
+    let header = json!({
+        "hash": hash,
+        "height": lite.height,
+        "prev_hash": block.header.prev_hash,
+        "prev_height": rest.prev_height,
+        "timestamp_nanosec": lite.timestamp.to_string(),
+        "chunk_mask": rest.chunk_mask,
+        "last_final_block": rest.last_final_block,
+    });
+    for (name, value) in header.as_object().into_iter().flatten() {
+        equal(name, &shown["header"][name], value)?;
     }
-    fail("a block that JSON-RPC shows", format!("{} bytes, none of heights {tried:?}", message.len()))
+    let chunks: Vec<Value> = block
+        .body
+        .chunks
+        .iter()
+        .map(|chunk| json!([chunk.inner.hash(), chunk.height_included, chunk.inner.prev_gas_used]))
+        .collect();
+    let shown: Vec<Value> = shown["chunks"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|chunk| json!([chunk["chunk_hash"], chunk["height_included"], chunk["gas_used"]]))
+        .collect();
+    equal("hash, height and gas of the chunks", &chunks, &shown)
 }

@@ -7,6 +7,7 @@ mod home_files;
 mod metrics;
 mod peer_messages;
 mod rpc_answer;
+mod rpc_request;
 mod run_files;
 mod scenario;
 mod transaction;
@@ -32,6 +33,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "transaction", seeds: transaction::seeds, run: transaction::run, short_runs: 3_000 },
     Target { name: "metrics", seeds: metrics::seeds, run: metrics::run, short_runs: 1_500 },
     Target { name: "rpc_answer", seeds: rpc_answer::seeds, run: rpc_answer::run, short_runs: 4_000 },
+    Target { name: "rpc_request", seeds: rpc_request::seeds, run: rpc_request::run, short_runs: 1_000 },
     Target { name: "peer_messages", seeds: peer_messages::seeds, run: peer_messages::run, short_runs: 60 },
     Target { name: "home_files", seeds: home_files::seeds, run: home_files::run, short_runs: 500 },
     Target { name: "run_files", seeds: run_files::seeds, run: run_files::run, short_runs: 500 },

@@ -80,6 +80,11 @@ fn rpc_answer() {
 }
 
 #[test]
+fn rpc_request() {
+    short("rpc_request");
+}
+
+#[test]
 fn peer_messages() {
     short("peer_messages");
 }

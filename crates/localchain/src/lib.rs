@@ -8,4 +8,6 @@
 pub mod core;
 mod shell;
 
-pub use shell::{IndexError, NodeError, OfflineRpc, RunOptions, index_genesis, read_settings, run, run_reloadable};
+pub use shell::{
+    IndexError, NodeError, OfflineRpc, RunOptions, index_genesis, read_settings, run, run_reloadable,
+};

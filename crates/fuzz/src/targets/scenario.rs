@@ -37,8 +37,14 @@ fn check_scenario(scenario: &Scenario) {
     let again = load(&source(yaml.clone()), &[]);
     assert_eq!(again.as_ref(), Ok(scenario), "the resolved text loads back:\n{yaml}");
     assert!(serde_json::to_value(scenario).is_ok_and(|value| value.is_object()));
-    let capabilities =
-        Capabilities { name: "local".to_owned(), nodes_max: None, cores: 2, memory_bytes: 8 << 30 };
+    let capabilities = Capabilities {
+        name: "local".to_owned(),
+        nodes_max: None,
+        cores: 2,
+        memory_bytes: 8 << 30,
+        files_max: 1_024,
+        files_hard_max: 65_535,
+    };
     match tpsctl_plan::plan(scenario, &capabilities) {
         Ok(planned) => check_plan(&planned),
         Err(error) => assert!(!error.to_string().is_empty()),

@@ -94,7 +94,7 @@ impl LocalNode {
     /// The result of a JSON-RPC call; null while there is none.
     pub(crate) fn call(&self, method: &str, params: &Value) -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let answer = self.ask(|client, url| client.post(format!("{url}/")).body(body.to_string()));
+        let answer = self.ask(|client, url| client.post(format!("{url}/")).json(&body));
         answer
             .map_or(Value::Null, |text| serde_json::from_str::<Value>(&text).expect("JSON")["result"].clone())
     }

@@ -222,7 +222,12 @@ fn slow_each_way_to_end_has_its_exit_code() {
     let (code, run, stderr) = outcome(&["--set", "search.time_budget=1s"]);
     assert_eq!((code, &run["outcome"]["kind"]), (Some(4), &Value::from("inconclusive")), "{stderr}");
 
-    let (code, run, stderr) = outcome(&["--set", "node.binary=/bin/false"]);
+    // No block comes before the network has to be ready.
+    let (code, run, stderr) = outcome(&[
+        "--set=node.ready_timeout=1s",
+        "--set=chain={shards: 2, block_time_min: 20s, block_time_max: 40s, block_wait_max: 60s}",
+        "--set=trial={window: 60s, idle_timeout: 10m}",
+    ]);
     assert_eq!((code, &run["outcome"]["kind"]), (Some(6), &Value::from("provider_failed")), "{stderr}");
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use tpsctl_localchain::core::{
-    Effect, Event, Genesis, Limits, Message, Node, Now, Settings, Timing, To, Validator,
+    Effect, Event, Genesis, Limits, Message, Node, Now, Seats, Settings, Timing, To, Validator,
 };
 use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey, ShardLayout};
 
@@ -57,7 +57,12 @@ pub(in crate::targets) fn settings(index: Option<usize>) -> Settings {
         validity_period: 500,
         total_supply: 4 * BALANCE + 2 * STAKE,
         validators: nodes.iter().map(validator).collect(),
-        mandates_per_shard: 1,
+        seats: Seats {
+            block_producers: 100,
+            chunk_producers: 100,
+            producers_per_shard_min: 1,
+            mandates_per_shard: 1,
+        },
         states: Genesis::states_of(&layout, accounts, keys),
         layout: Arc::new(layout),
     };
@@ -157,7 +162,8 @@ impl Pair {
         for index in 0..2 {
             pair.nodes[index].handle(up(1 - index, 1));
         }
-        let stranger = Event::PeerUp { peer: peer(7), connection: 1, account: None, height: 0 };
+        let stranger =
+            Event::PeerUp { peer: peer(7), connection: 1, account: None, is_configured: false, height: 0 };
         pair.nodes[0].handle(stranger);
         pair.run_both(30);
         assert!(pair.height() >= 3, "{}", pair.height());
@@ -235,7 +241,13 @@ pub(super) fn sender(is_stranger: bool) -> PublicKey {
 }
 
 fn up(index: usize, connection: u64) -> Event {
-    Event::PeerUp { peer: peer(index), connection, account: Some(id(&format!("node{index}"))), height: 0 }
+    Event::PeerUp {
+        peer: peer(index),
+        connection,
+        account: Some(id(&format!("node{index}"))),
+        is_configured: true,
+        height: 0,
+    }
 }
 
 fn is_for(to: &To, index: usize) -> bool {
@@ -243,5 +255,6 @@ fn is_for(to: &To, index: usize) -> bool {
         To::All | To::Validators => true,
         To::Validator(account) => account.as_str() == format!("node{index}"),
         To::Peer(key) => *key == peer(index),
+        To::Peers(keys) => keys.contains(&peer(index)),
     }
 }

@@ -105,10 +105,10 @@ fn slow_a_disk_that_fills_in_mid_trial() {
     while filler.write_all(&[0; 4_096]).is_ok() {}
     drop(filler);
     let (code, stdout, stderr) = running.finish();
-    assert_eq!(code, Some(OURS), "{stderr}");
-    let says =
-        &["the journal ends here", "has no artefacts", "No space left on device", "what helps: free space"];
-    assert_helpful(&stderr, says);
+    assert_eq!(code, Some(0), "the result stands, with warnings: {stderr}");
+    for part in ["the journal ends here", "has no artefacts", "No space left on device"] {
+        assert!(stderr.contains(part), "{part}: {stderr}");
+    }
     let run: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
     assert_eq!(run["outcome"]["kind"], "done", "what was measured is not lost: {stderr}");
     assert!(run["trials"].as_array().is_some_and(|trials| trials.len() > 1), "{run}");

@@ -16,6 +16,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 use tpsctl_model::{NodeName, load::UnsentCause};
+use tpsctl_rpc::P2pError;
 
 use crate::{
     outlet::{Gate, Item, Queued},
@@ -34,12 +35,18 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// evidence for losses, not a proof: see [`Link::note_break`].
 const UNREAD_WITHIN: Duration = Duration::from_secs(1);
 
+/// After a cut the node may take this long to read what was written before: much more than what sockets hold.
+const WIND_UP_MAX: Duration = Duration::from_secs(20);
+
 pub(crate) type LinkError = Box<dyn Error + Send + Sync>;
 
 /// Where frames go.
 pub(crate) trait FrameSink: Send + 'static {
     /// Writes a first part of `bytes`, at least one byte, and returns its length. When cancelled, nothing was taken.
     fn write_some(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> + Send;
+
+    /// Says that nothing more comes. What was written is still read on the other side.
+    fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send;
 }
 
 /// Makes connections to one producer.
@@ -105,6 +112,8 @@ enum End {
     Broken(LinkError),
     /// We end it: the flush deadline came in the middle of a frame, and half a frame cannot be taken back.
     Cut,
+    /// We ended it so, and the node has read all that was written before.
+    WoundUp,
 }
 
 impl LinkState {
@@ -154,6 +163,10 @@ impl<D: Dial> Link<D> {
                 End::Cut => {
                     tracing::warn!(producer = %self.producer, "the node did not read; the connection was given up");
                 }
+                End::WoundUp => {
+                    tracing::debug!(producer = %self.producer, "the connection ended with half a frame, all before it read");
+                    self.state.recent.clear();
+                }
             }
             self.note_break();
         }
@@ -189,7 +202,40 @@ impl<D: Dial> Link<D> {
                 // The reading side first: it alone knows why a connection ended.
                 biased;
                 error = &mut reading => return End::Broken(error),
-                end = self.step(&mut sink, &mut answers) => if let Some(end) = end { return end },
+                end = self.step(&mut sink, &mut answers) => match end {
+                    None => {}
+                    Some(End::Cut) => return self.wind_up(sink, reading).await,
+                    Some(end) => return end,
+                },
+            }
+        }
+    }
+
+    /// Nothing more can be written behind half a frame. A node that is told so reads what came before and then ends the
+    /// connection, so that nothing is lost on the way. What is still in the queue is as late as what was cut.
+    async fn wind_up(
+        &mut self,
+        mut sink: D::Sink,
+        mut reading: Pin<Box<dyn Future<Output = LinkError> + Send>>,
+    ) -> End {
+        let cause = self.why_late();
+        self.gate.set_connected(false);
+        let read_by = Instant::now() + WIND_UP_MAX;
+        if let Err(error) = sink.finish().await {
+            return End::Broken(error.into());
+        }
+        loop {
+            tokio::select! {
+                biased;
+                error = &mut reading => {
+                    let is_read = matches!(error.downcast_ref(), Some(P2pError::Closed { .. }));
+                    return if is_read { End::WoundUp } else { End::Broken(error) };
+                }
+                item = self.queue.recv() => match item {
+                    Some(item) => self.refuse(item, cause),
+                    None => return End::Closed,
+                },
+                () = sleep_until(read_by) => return End::Cut,
             }
         }
     }

@@ -50,6 +50,10 @@ impl FrameSink for P2pWriter {
     async fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Self::write_some(self, bytes).await
     }
+
+    async fn finish(&mut self) -> io::Result<()> {
+        Self::finish(self).await
+    }
 }
 
 fn into_connection(connection: P2pConnection) -> Connection<P2pWriter> {

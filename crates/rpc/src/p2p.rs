@@ -352,6 +352,11 @@ impl P2pWriter {
             })?;
         if taken == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(taken) }
     }
+
+    /// Ends the writing side. The node reads what was written before, and then ends the connection.
+    pub async fn finish(&mut self) -> io::Result<()> {
+        self.half.shutdown().await
+    }
 }
 
 #[cfg(test)]

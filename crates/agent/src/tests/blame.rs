@@ -80,6 +80,10 @@ impl FrameSink for Node {
         }
         Ok(bytes.len().min(4_096))
     }
+
+    async fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// One shard with one producer. Its link's task does not run before [`Self::spawn`].

@@ -119,6 +119,10 @@ impl FrameSink for FaultySink {
         self.taken.lock().expect("one thread")[self.number].extend_from_slice(&bytes[..len]);
         Ok(len)
     }
+
+    async fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Whole transactions among what was taken.

@@ -1,7 +1,7 @@
 //! The blocks that were accepted, which of them are the chain, and what is kept of them.
 //!
-//! Hashes stay for [`HASHES_KEPT`] heights, headers and bodies within the limits of [`Limits`], states only from a little below the
-//! last final block on: a full block makes tens of megabytes of new tree, and nothing can build on what is older.
+//! Hashes, headers and bodies stay within the limits of [`Limits`], states only from a little below the last final block
+//! on: a full block makes tens of megabytes of new tree, and nothing can build on what is older.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,8 +14,6 @@ use super::{
     types::{ArcBlock, ArcChunk, BlocksPage},
 };
 
-/// Heights of hashes kept, and so the longest validity period that is honoured.
-const HASHES_KEPT: u64 = 10_000;
 /// About what a header takes in memory: for each shard its chunk's header, for each validator an approval, and the rest.
 const SHARD_BYTES: usize = 320;
 const APPROVAL_BYTES: usize = 66;
@@ -281,7 +279,7 @@ impl Chain {
             self.headers_from += 1;
         }
         let genesis = self.genesis.hash();
-        let lowest = self.head.height().saturating_sub(HASHES_KEPT).min(self.headers_from);
+        let lowest = self.head.height().saturating_sub(limits.kept_hashes).min(self.headers_from);
         while let Some((height, hash)) = self.canonical.iter().find(|(_, hash)| **hash != genesis)
             && *height < lowest
         {
@@ -357,5 +355,23 @@ pub(crate) fn child_header(parent: &Block, chosen: BlockHeader) -> BlockHeader {
         last_ds_final: if is_next { parent.hash() } else { own.last_ds_final },
         last_final: if is_next && was_next { own.prev_hash } else { own.last_final },
         ..chosen
+    }
+}
+
+/// What is kept, for the test of bounds: names and numbers.
+#[cfg(test)]
+impl Chain {
+    pub(crate) fn kept(&self) -> [(&'static str, usize); 7] {
+        let has_body = |entry: &&Entry| entry.chunks.iter().any(Option::is_some);
+        let has_state = |entry: &&Entry| entry.shards.iter().any(Option::is_some);
+        [
+            ("blocks", self.entries.len()),
+            ("heights", self.canonical.len()),
+            ("known hashes", self.known.len()),
+            ("forks", self.forks.len()),
+            ("bodies", self.entries.values().filter(has_body).count()),
+            ("body bytes", self.body_bytes),
+            ("states", self.entries.values().filter(has_state).count()),
+        ]
     }
 }

@@ -120,3 +120,10 @@ impl Doomslug {
         all.filter(move |approval| approval.basis == basis)
     }
 }
+
+#[cfg(test)]
+impl Doomslug {
+    pub(crate) fn kept(&self) -> usize {
+        self.approvals.values().map(BTreeMap::len).sum()
+    }
+}

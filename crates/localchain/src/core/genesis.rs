@@ -212,6 +212,10 @@ pub struct Limits {
     pub kept_bytes: usize,
     /// About so many bytes of headers are kept.
     pub kept_header_bytes: usize,
+    /// Heights of hashes kept, and so the longest validity period that is honoured.
+    pub kept_hashes: u64,
+    /// Transactions whose outcomes are remembered at most: some seconds of a loaded chain, some tens of megabytes.
+    pub kept_outcomes: usize,
     /// Whether the outcomes of all transactions are remembered, or of those that are watched.
     pub keeps_outcomes: bool,
 }
@@ -230,6 +234,8 @@ impl Limits {
             kept_blocks: 1_000,
             kept_bytes: 256 * 1024 * 1024,
             kept_header_bytes: 64 * 1024 * 1024,
+            kept_hashes: 10_000,
+            kept_outcomes: 50_000,
             keeps_outcomes: false,
         }
     }

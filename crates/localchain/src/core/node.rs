@@ -214,7 +214,7 @@ impl Node {
             sync: Sync::default(),
             ready_since: None,
             largest_made: head.height(),
-            outcomes: Outcomes::new(settings.limits.keeps_outcomes),
+            outcomes: Outcomes::new(settings.limits.keeps_outcomes, settings.limits.kept_outcomes),
             observations: Vec::new(),
             is_view_new: true,
             effects: Vec::new(),
@@ -425,5 +425,23 @@ impl Node {
             own.pool_entries = Some(pool.len());
             own.pool_bytes = pool.bytes();
         }
+    }
+}
+
+/// What is kept, for the test of bounds: names and numbers.
+#[cfg(test)]
+impl Node {
+    pub(super) fn kept(&self) -> BTreeMap<&'static str, usize> {
+        let own = [
+            ("orphans", self.orphans.len()),
+            ("blocks in work", self.processing.len()),
+            ("observations", self.observations.len()),
+            ("approvals", self.doomslug.kept()),
+            ("pooled", self.pools.values().map(|pool| pool.len() as usize).sum()),
+            ("epochs", self.tallies.kept()),
+            ("neighbours", self.relay.kept()),
+        ];
+        let own = own.into_iter().chain(self.outcomes.kept());
+        own.chain(self.chain.kept()).chain(self.chunks.kept()).collect()
     }
 }

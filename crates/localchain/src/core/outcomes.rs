@@ -14,8 +14,6 @@ use tpsctl_near::{AccountId, CryptoHash, SignedTransaction};
 /// Signer and nonce of a transaction.
 pub(crate) type TxName = (AccountId, u64);
 
-/// Transactions that are remembered: some seconds of a loaded chain, some tens of megabytes.
-const KEPT_MAX: usize = 50_000;
 /// Transactions watched at once.
 const WATCHED_MAX: usize = 10_000;
 /// A watch ends after this.
@@ -113,12 +111,14 @@ pub(crate) struct Outcomes {
     watched: BTreeMap<TxName, Duration>,
     watch: Arc<Watch>,
     is_all: bool,
+    kept_max: usize,
 }
 
 impl Outcomes {
-    /// Keeps the outcomes of all transactions, or of those that are watched.
-    pub(crate) fn new(is_all: bool) -> Self {
-        Self { is_all, watch: Arc::new(Watch { is_all, names: BTreeSet::new() }), ..Self::default() }
+    /// Keeps the outcomes of all transactions, or of those that are watched, but of the last `kept_max` only.
+    pub(crate) fn new(is_all: bool, kept_max: usize) -> Self {
+        let watch = Arc::new(Watch { is_all, names: BTreeSet::new() });
+        Self { watch, is_all, kept_max, ..Self::default() }
     }
 
     /// What is wanted now.
@@ -159,7 +159,7 @@ impl Outcomes {
     fn record(&mut self, name: &TxName) -> &mut Record {
         if !self.records.contains_key(name) {
             self.order.push_back(name.clone());
-            if self.order.len() > KEPT_MAX
+            if self.order.len() > self.kept_max
                 && let Some(oldest) = self.order.pop_front()
                 && let Some((hash, _)) = self.records.remove(&oldest).and_then(|own| own.signed)
             {
@@ -189,10 +189,21 @@ fn include(record: &mut Record, signed: (CryptoHash, Arc<SignedTransaction>), pl
 }
 
 #[cfg(test)]
+impl Outcomes {
+    /// What is kept, for the test of bounds.
+    pub(crate) fn kept(&self) -> [(&'static str, usize); 3] {
+        let names = self.names.len().max(self.order.len());
+        [("outcomes", self.records.len()), ("outcomes' names", names), ("watches", self.watched.len())]
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use tpsctl_near::{Action, KeyPair, Transaction};
 
     use super::*;
+
+    const KEPT_MAX: usize = 1_000;
 
     fn converted(nonce: u64) -> (TxName, Step) {
         let key = KeyPair::from_seed([4; 32]);
@@ -216,7 +227,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_the_oldest_go() {
-        let mut outcomes = Outcomes::new(true);
+        let mut outcomes = Outcomes::new(true, KEPT_MAX);
         let steps: Vec<_> = (0..KEPT_MAX as u64 + 10).map(converted).collect();
         let hashes: Vec<CryptoHash> = steps.iter().map(hash_of).collect();
         let place = Place { height: 7, hash: CryptoHash([7; 32]) };
@@ -229,7 +240,7 @@ mod tests {
 
     #[test]
     fn only_blocks_of_the_chain_count() {
-        let mut outcomes = Outcomes::new(true);
+        let mut outcomes = Outcomes::new(true, KEPT_MAX);
         let (step, lost) = (converted(1), Place { height: 7, hash: CryptoHash([7; 32]) });
         let (name, hash) = (step.0.clone(), hash_of(&step));
         outcomes.note(lost, vec![step.clone()]);
@@ -248,7 +259,7 @@ mod tests {
 
     #[test]
     fn watches_are_bounded_and_end() {
-        let mut outcomes = Outcomes::new(false);
+        let mut outcomes = Outcomes::new(false, KEPT_MAX);
         let signer: AccountId = "signer".parse().expect("id");
         assert!(!outcomes.watch().covers(&signer, 1));
         for nonce in 0..WATCHED_MAX as u64 + 5 {

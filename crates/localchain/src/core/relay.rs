@@ -204,6 +204,13 @@ impl Relay {
 }
 
 #[cfg(test)]
+impl Relay {
+    pub(crate) fn kept(&self) -> usize {
+        self.neighbours.len()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use tpsctl_near::KeyPair;
 

@@ -195,3 +195,10 @@ impl Tallies {
         Arc::make_mut(&mut self.running).change(block, roles, Step::Left);
     }
 }
+
+#[cfg(test)]
+impl Tallies {
+    pub(crate) fn kept(&self) -> usize {
+        self.epochs.len() + 1
+    }
+}

@@ -1,4 +1,5 @@
 mod attacks;
+mod bounds;
 mod counting;
 pub(super) mod fixture;
 mod forks;

@@ -316,3 +316,19 @@ impl Node {
         Readiness::Ready(chunk, bitmap)
     }
 }
+
+/// What is kept, for the test of bounds: names and numbers.
+#[cfg(test)]
+impl ChunkStore {
+    pub(super) fn kept(&self) -> [(&'static str, usize); 7] {
+        [
+            ("chunks", self.chunks.len()),
+            ("chunks by parent", self.by_parent.len()),
+            ("endorsed chunks", self.endorsements.len()),
+            ("witnesses", self.witnesses.len()),
+            ("validated", self.validated.len()),
+            ("own chunks", self.own.len()),
+            ("deals", self.assigned.len()),
+        ]
+    }
+}

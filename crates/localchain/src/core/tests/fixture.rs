@@ -362,6 +362,14 @@ impl Net {
         }
     }
 
+    /// Somebody asks every node to watch a transaction.
+    pub(in crate::core) fn watch(&mut self, signer: &AccountId, nonce: u64) {
+        for index in 0..self.slots.len() {
+            let event = Event::Watch { signer: signer.clone(), nonce };
+            self.post(index, Duration::ZERO, Delivery::Event(event));
+        }
+    }
+
     /// `count` transfers between random users, some to their own shard, some to themselves.
     pub(in crate::core) fn random_transfers(&mut self, shards: usize, users: usize, count: usize) {
         for _ in 0..count {

@@ -19,6 +19,7 @@ use tokio::{
     task::JoinSet,
     time::{Duration, sleep},
 };
+use tokio_util::sync::CancellationToken;
 use tpsctl_model::{NodeName, ShardId};
 use tpsctl_near::{
     CryptoHash, KeyPair, PublicKey, SignedTransaction,
@@ -34,6 +35,8 @@ pub(super) enum Manner {
     Reads,
     /// Reads nothing.
     NeverReads,
+    /// Reads nothing on its first connection until [`FakeNode::read_on`]; then everything.
+    ReadsLater,
     /// Closes its first connection after this many transactions; reads everything on later ones.
     ClosesAfter(usize),
     /// Says what is no message after the first transaction, on its first connection.
@@ -58,6 +61,7 @@ struct Shared {
     connections: AtomicU64,
     /// Ends all connections that stand.
     hang_up: Notify,
+    read_on: CancellationToken,
     got: Arc<Mutex<Vec<SignedTransaction>>>,
 }
 
@@ -67,7 +71,7 @@ pub(super) const BLOCK_HASH: CryptoHash = CryptoHash([8; 32]);
 impl FakeNode {
     pub(super) async fn start(producer: &str, shard: u64, manner: Manner) -> Self {
         let socket = TcpSocket::new_v4().expect("socket");
-        if manner == Manner::NeverReads {
+        if matches!(manner, Manner::NeverReads | Manner::ReadsLater) {
             socket.set_recv_buffer_size(4_096).expect("buffer");
         }
         socket.bind("127.0.0.1:0".parse().expect("address")).expect("bound");
@@ -90,6 +94,7 @@ impl FakeNode {
             height: AtomicU64::new(40),
             connections: AtomicU64::new(0),
             hang_up: Notify::new(),
+            read_on: CancellationToken::new(),
             got: Arc::clone(&got),
         });
         let mut tasks = JoinSet::new();
@@ -102,6 +107,11 @@ impl FakeNode {
     /// Closes all connections; new ones are taken.
     pub(super) fn hang_up(&self) {
         self.shared.hang_up.notify_waiters();
+    }
+
+    /// A node that reads later begins now.
+    pub(super) fn read_on(&self) {
+        self.shared.read_on.cancel();
     }
 
     /// All transactions so far.
@@ -177,6 +187,7 @@ async fn serve(mut stream: TcpStream, from: SocketAddr, node: Arc<Shared>) {
     let mut left = usize::MAX;
     match node.manner {
         Manner::NeverReads => return std::future::pending().await,
+        Manner::ReadsLater if is_first => node.read_on.cancelled().await,
         Manner::ClosesAfter(count) if is_first => left = count,
         _ => {}
     }

@@ -3,16 +3,17 @@
 //! Connections are bounded in number, and so is the time for a request's head, for its body and for a connection as a
 //! whole: who is slow is cut, and others wait for a place in the listener's queue.
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error as _, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    body::{Bytes, to_bytes},
+    body::{Bytes, HttpBody as _, to_bytes},
     extract::{Request, State},
     http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use http_body_util::LengthLimitError;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -95,6 +96,7 @@ pub(super) async fn serve(
                     });
                 }
                 Err(error) => {
+                    tracing::debug!(%error, "an accept failed; the listener rests");
                     if faults.is_due() {
                         tracing::warn!(%error, "cannot accept an HTTP connection");
                     }
@@ -111,6 +113,8 @@ pub(super) async fn serve(
 async fn converse(stream: TcpStream, app: Router, cancel: CancellationToken) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        // A client that has said all may end its sending, and still waits for the answer.
+        .half_close(true)
         .header_read_timeout(READ_TIMEOUT)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     tokio::pin!(connection);
@@ -148,10 +152,21 @@ async fn on_post(State(rpc): State<Arc<Rpc>>, request: Request) -> Response {
         let text = "Expected request with `Content-Type: application/json`";
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
     }
-    let body = to_bytes(request.into_body(), rpc.body_bytes_max());
-    let body: Bytes = match tokio::time::timeout(READ_TIMEOUT, body).await {
+    let too_long = (StatusCode::PAYLOAD_TOO_LARGE, "length limit exceeded");
+    let bytes_max = rpc.body_bytes_max();
+    if request.body().size_hint().lower() > bytes_max as u64 {
+        return too_long.into_response();
+    }
+    let body: Bytes = match tokio::time::timeout(READ_TIMEOUT, to_bytes(request.into_body(), bytes_max)).await
+    {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => return (StatusCode::PAYLOAD_TOO_LARGE, "length limit exceeded").into_response(),
+        Ok(Err(error)) if error.source().is_some_and(<dyn std::error::Error>::is::<LengthLimitError>) => {
+            return too_long.into_response();
+        }
+        Ok(Err(error)) => {
+            return (StatusCode::BAD_REQUEST, format!("The request body did not come whole: {error}"))
+                .into_response();
+        }
         Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
     };
     let Reply { status, body } = rpc.answer(&body).await;

@@ -105,6 +105,7 @@ impl Network {
             // Out of descriptors, or the peer is gone already: the next one may do, but not at once.
             Err(error) => {
                 self.accept_at = Instant::now() + ACCEPT_PAUSE;
+                tracing::debug!(%error, "an accept failed; the listener rests");
                 if self.faults.is_due() {
                     tracing::warn!(%error, "cannot accept a connection");
                 }

@@ -121,8 +121,8 @@ impl FakeNode {
 
     /// Waits until `count` transactions have come; what was written may still be on its way.
     pub(super) async fn got_at_least(&self, count: u64) -> Vec<SignedTransaction> {
-        // 20 s, far more than a loaded host needs.
-        for _ in 0..2_000 {
+        // 60 s, far more than a loaded host needs.
+        for _ in 0..6_000 {
             if self.got.lock().expect("no panic").len() as u64 >= count {
                 break;
             }

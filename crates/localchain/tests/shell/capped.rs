@@ -10,7 +10,7 @@ use super::cluster::Cluster;
 const VALIDATORS: usize = 10;
 const PEERS_MAX: usize = 4;
 /// All nodes share this process, and it the host.
-const PATIENCE: Duration = Duration::from_secs(50);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A metric's value, all its series with this text in their labels together.
 async fn metric(cluster: &Cluster, index: usize, name: &str, label: &str) -> f64 {

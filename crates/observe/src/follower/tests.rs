@@ -9,7 +9,7 @@ use tpsctl_near::CryptoHash;
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mode {

@@ -12,7 +12,7 @@ use tpsctl_near::p2p::{
 use super::*;
 
 const NOW: u64 = 1_796_042_258;
-const DEADLINE: Duration = Duration::from_secs(5);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 fn fixture(name: &str) -> Vec<u8> {
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/neard/p2p")).join(name);

@@ -16,7 +16,7 @@ use tpsctl_near::{
 use crate::support::{Bench, Running, free_ports, home_with_ports};
 
 /// No wait is longer, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(50);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A node of the program, alone on its chain.
 struct Node {

@@ -14,7 +14,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use tpsctl_model::{NodeName, observation::ExitKind};
 
-use crate::{ProcessIdentity, ProviderError, durable};
+use crate::{ProcessIdentity, ProviderError, durable, hold::hold};
 
 /// The ledger's name in a run directory.
 pub const LEDGER_FILE: &str = "ledger.json";
@@ -125,6 +125,8 @@ struct Contents {
 pub struct Ledger {
     path: PathBuf,
     contents: Contents,
+    /// By whoever made the run, as long as it may start processes.
+    _held: Option<fs::File>,
 }
 
 impl LedgerHeader {
@@ -170,9 +172,10 @@ impl Ledger {
                 io::Error::new(io::ErrorKind::AlreadyExists, "a run was already made in this directory");
             return Err(ProviderError::Write { path, source });
         }
+        let held = hold(run_directory);
         let contents = Contents { schema: LedgerSchema::V1, header, entries: Vec::new() };
         save(&path, &contents)?;
-        Ok(Self { path, contents })
+        Ok(Self { path, contents, _held: held })
     }
 
     /// Reads the ledger of a run.
@@ -186,7 +189,7 @@ impl Ledger {
             Err(source) => return Err(ProviderError::Read { path, source }),
         };
         match serde_json::from_slice(&bytes) {
-            Ok(contents) => Ok(Self { path, contents }),
+            Ok(contents) => Ok(Self { path, contents, _held: None }),
             Err(source) => Err(ProviderError::LedgerGarbled { path, source }),
         }
     }

@@ -10,6 +10,7 @@
 pub mod deployment;
 mod durable;
 pub mod error;
+mod hold;
 mod homes;
 pub mod identity;
 pub mod journal;

@@ -12,7 +12,7 @@ async fn until_logged(handle: &NodeHandle, text: &str) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), wait).await.expect("logged in time");
+    tokio::time::timeout(Duration::from_mins(1), wait).await.expect("logged in time");
 }
 
 #[tokio::test]
@@ -37,8 +37,12 @@ async fn exits_are_told_by_kind_and_by_whom() {
 async fn a_polite_node_ends_at_sigint() {
     let run = TestRun::new();
     let mut handle = spawn(&run, "node0", POLITE);
-    let ended = handle.stop(Duration::from_millis(500)).await.expect("stopped");
-    let expected = if is_interrupt_ignored() { ExitKind::Signal(9) } else { ExitKind::Signal(2) };
+    let (grace, expected) = if is_interrupt_ignored() {
+        (Duration::ZERO, ExitKind::Signal(9))
+    } else {
+        (Duration::from_mins(1), ExitKind::Signal(2))
+    };
+    let ended = handle.stop(grace).await.expect("stopped");
     assert_eq!((ended.exit, ended.is_asked_for), (expected, true));
     assert!(!handle.process().is_alive().expect("proc"));
 }

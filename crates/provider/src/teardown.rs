@@ -14,6 +14,7 @@ use tpsctl_model::NodeName;
 
 use crate::{
     Ledger, ProcessIdentity, ProviderError,
+    hold::is_held,
     identity::markers,
     ledger::{LEDGER_FILE, canonical},
     process::KILL_TIMEOUT,
@@ -23,7 +24,8 @@ use crate::{
 const POLL: Duration = Duration::from_millis(50);
 
 /// Where the ledger says `intended`, a controller that was killed just now may have forked a process that has neither
-/// pid in the ledger nor marker yet: it is waited for that long.
+/// pid in the ledger nor marker yet. It is waited for as long as it holds the run directory; where that cannot be seen (a
+/// file system without locks), that long.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// What a teardown did.
@@ -204,6 +206,18 @@ impl Run {
         Ok(!ledger.header().is_kept && !is_driven && !self.look()?.alive.is_empty())
     }
 
+    /// Whether a process that a dead controller forked has not become a node yet.
+    fn is_forking(&self) -> Result<bool, ProviderError> {
+        let Some(ledger) = &self.ledger else { return Ok(false) };
+        let is_any_intended = ledger.open_entries().any(|entry| entry.process().is_none());
+        if !is_any_intended || !is_held(&self.directory) {
+            return Ok(false);
+        }
+        // One that is alive holds it, too, and forks on: nothing to wait for.
+        let is_driven = ledger.header().controller.is_alive();
+        Ok(!is_driven.map_err(|source| ProviderError::Processes { source })?)
+    }
+
     /// Removes `nodes/*/home`, by the layout and not by what a file says, so that a garbled ledger cannot name another
     /// place. Links are not followed. The home of a process that is left stays.
     fn remove_homes(&self, report: &mut DestroyReport) -> Result<(), ProviderError> {
@@ -254,9 +268,11 @@ async fn end_all(run: &Run, grace: Duration, report: &mut DestroyReport) -> Resu
         let deadline = Instant::now() + patience.max(POLL);
         let mut signalled = BTreeSet::new();
         loop {
+            // Asked before looking: what becomes a node in between is seen.
+            let is_forking = run.is_forking()?;
             let Look { alive, is_settled } = run.look()?;
             let now = Instant::now();
-            let is_done = alive.is_empty() && is_settled && now >= settled_from;
+            let is_done = alive.is_empty() && is_settled && !is_forking && now >= settled_from;
             if is_done || now >= deadline {
                 break;
             }
@@ -273,6 +289,10 @@ async fn end_all(run: &Run, grace: Duration, report: &mut DestroyReport) -> Resu
             }
             sleep(POLL).await;
         }
+    }
+    if run.is_forking()? {
+        let directory = run.directory.display();
+        tracing::warn!(%directory, "a process of the dead controller still holds the run and may become a node");
     }
     for (process, node) in run.look()?.alive {
         ended.remove(&process);

@@ -1,4 +1,4 @@
-use std::os::unix::fs::symlink;
+use std::{io::Write, os::unix::fs::symlink};
 
 use tpsctl_model::observation::ExitKind;
 
@@ -6,10 +6,12 @@ use super::*;
 use crate::{
     LedgerHeader, NodeHandle,
     durable::temporary_of,
+    hold::hold,
     ledger::EntryState,
     test_support::{POLITE, STUBBORN, Stranger, TestRun, intent, is_interrupt_ignored},
 };
 
+/// After it whatever is still there is killed: not for tests that assert a polite end.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// Starts a node by the book.
@@ -36,9 +38,9 @@ async fn everything_ends_and_results_stay() {
     fs::write(run.path().join("run.json"), "{}").expect("result");
 
     let report = destroy(&run.path(), GRACE).await.expect("destroyed");
-    let by: Vec<_> = report.ended.iter().map(|ended| (ended.pid, ended.by)).collect();
-    let polite_by = if is_interrupt_ignored() { EndedBy::Kill } else { EndedBy::Interrupt };
-    assert_eq!(by, [(polite.process().pid, polite_by), (stubborn.process().pid, EndedBy::Kill)]);
+    let pids: Vec<_> = report.ended.iter().map(|ended| ended.pid).collect();
+    assert_eq!(pids, [polite.process().pid, stubborn.process().pid]);
+    assert_eq!(report.ended[1].by, EndedBy::Kill);
     assert!(report.left.is_empty() && report.ledger_fault.is_none(), "{report:?}");
     assert_eq!(report.homes_removed, [run.path().join("nodes/a/home"), run.path().join("nodes/b/home")]);
     assert!(run.path().join("run.json").exists() && run.path().join("nodes/b/log").exists());
@@ -46,6 +48,18 @@ async fn everything_ends_and_results_stay() {
 
     let again = destroy(&run.path(), GRACE).await.expect("nothing to do");
     assert!(again.ended.is_empty() && again.left.is_empty() && again.homes_removed.is_empty(), "{again:?}");
+}
+
+#[tokio::test]
+async fn who_ends_at_sigint_is_not_killed() {
+    let run = TestRun::new();
+    let mut ledger = run.ledger();
+    start(&run, &mut ledger, "a", POLITE);
+    let is_ignored = is_interrupt_ignored();
+    let (grace, by) =
+        if is_ignored { (GRACE, EndedBy::Kill) } else { (Duration::from_mins(1), EndedBy::Interrupt) };
+    let report = destroy(&run.path(), grace).await.expect("destroyed");
+    assert_eq!(report.ended.iter().map(|ended| ended.by).collect::<Vec<_>>(), [by]);
 }
 
 #[tokio::test]
@@ -84,12 +98,24 @@ async fn a_process_whose_pid_never_reached_the_ledger_is_found() {
 #[tokio::test]
 async fn a_process_that_was_just_forked_is_waited_for() {
     let run = TestRun::new();
-    let mut ledger = run.ledger();
+    let mut ledger = Ledger::create(&run.path(), run.orphan_header()).expect("ledger");
     ledger.intend(intent("a")).expect("intend");
-    // As a child that the controller has forked and that has not become the node yet: its marker comes with that.
-    let script = run.script("late.sh", "sleep 0.2\nexec env TPSCTL_RUN=\"$1\" TPSCTL_NODE=a sleep 600");
-    let mut child = std::process::Command::new(script).arg(run.path()).spawn().expect("forked");
-    let report = destroy(&run.path(), GRACE).await.expect("destroyed");
+    drop(ledger);
+    // As a child that the controller has forked and that has not become the node yet: it shares the controller's hold of
+    // the run directory, and its marker comes with the new program.
+    let script = "read go\nexec env TPSCTL_RUN=\"$1\" TPSCTL_NODE=a sleep 600 <&- 2>&-";
+    let mut fork = std::process::Command::new("sh");
+    fork.args(["-c", script, "sh"]).arg(run.path()).stdin(std::process::Stdio::piped());
+    fork.stderr(hold(&run.path()).expect("nobody holds it").into_file());
+    let mut child = fork.spawn().expect("forked");
+    drop(fork);
+
+    let directory = run.path();
+    let mut teardown = std::pin::pin!(destroy(&directory, Duration::from_mins(1)));
+    // Time alone does not end the wait.
+    tokio::time::timeout(2 * SETTLE, &mut teardown).await.expect_err("it waits");
+    child.stdin.take().expect("piped").write_all(b"go\n").expect("told");
+    let report = teardown.await.expect("destroyed");
     assert_eq!(report.ended.iter().map(|ended| ended.pid).collect::<Vec<_>>(), [child.id()]);
     child.wait().expect("reaped");
 }

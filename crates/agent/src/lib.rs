@@ -39,4 +39,5 @@ mod tests;
 
 pub use contract::{CONTRACT, Hello, LoadAgent, LoadTarget, Prepared};
 pub use error::AgentError;
+pub use link::WIND_UP_MAX;
 pub use local::LocalAgent;

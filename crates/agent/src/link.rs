@@ -35,8 +35,9 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// evidence for losses, not a proof: see [`Link::note_break`].
 const UNREAD_WITHIN: Duration = Duration::from_secs(1);
 
-/// After a cut the node may take this long to read what was written before: much more than what sockets hold.
-const WIND_UP_MAX: Duration = Duration::from_secs(20);
+/// After a cut the node may take this long to read what was written before: much more than what sockets hold. Only then is
+/// the connection made again.
+pub const WIND_UP_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) type LinkError = Box<dyn Error + Send + Sync>;
 
@@ -373,12 +374,12 @@ impl<D: Dial> Link<D> {
     }
 
     /// The connection is gone: what was not written is not sent, and what was written last may not have been read. That
-    /// is everything written in the last [`UNREAD_WITHIN`] before the break; or, where a write was waiting for the node,
-    /// before that wait began, since a node that had stopped reading then had not read that either; or, after a load's
-    /// end, before the last write, since nothing has shown since then that the node was still reading.
+    /// is everything written in the last [`UNREAD_WITHIN`] before the last write, since nothing has shown after it that the
+    /// node was still reading; or, where a write was waiting for the node, before that wait began, since a node that had
+    /// stopped reading then had not read that either.
     fn note_break(&mut self) {
         let wait_began = self.state.wait_began.take();
-        let last_write = self.state.recent.back().filter(|_| !self.state.is_loaded).map(|(at, _)| *at);
+        let last_write = self.state.recent.back().map(|(at, _)| *at);
         let from = wait_began.into_iter().chain(last_write).min().unwrap_or_else(Instant::now);
         let is_doubtful = |(at, _): &&(Instant, u64)| from.saturating_duration_since(*at) <= UNREAD_WITHIN;
         let doubtful = self.state.recent.iter().filter(is_doubtful).map(|(_, count)| count).sum::<u64>();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tpsctl_agent::LoadAgent;
+use tpsctl_agent::{LoadAgent, WIND_UP_MAX};
 use tpsctl_model::NodeName;
 use tpsctl_observe::IdleProof;
 
@@ -33,9 +33,10 @@ pub(crate) async fn recover(bench: &mut Bench<'_>, aftermath: Aftermath) -> Resu
         bench.connect().await?;
         bench.watch.load_ended(clock::unix_ns());
     }
-    // A link that was given up at the load's end is being made again: the next trial must not begin without it.
+    // A link that was given up at the load's end is wound up and made again: the next trial must not begin without it.
+    let within = bench.plan.node.ready_timeout_ms.as_duration() + WIND_UP_MAX;
     tokio::select! {
-        connected = bench.agent.all_connected(bench.plan.node.ready_timeout_ms.as_duration()) => connected?,
+        connected = bench.agent.all_connected(within) => connected?,
         () = bench.interrupt.cancelled() => return Err(ControllerError::Interrupted),
     }
     let was_disturbed = aftermath.is_agent_lost || aftermath.is_clock_stepped || !aftermath.ended.is_empty();

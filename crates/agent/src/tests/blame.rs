@@ -21,13 +21,14 @@ use tpsctl_model::{
     plan::RunPlan,
 };
 use tpsctl_near::CryptoHash;
+use tpsctl_rpc::P2pError;
 use tpsctl_workload::{Keyring, NonceRange};
 
 use super::{assert_adds_up, plan};
 use crate::{
     generator::{Common, Generator, catch_up, shard_loads},
     head::Head,
-    link::{Connection, Dial, FrameSink, Link, LinkError, LinkState},
+    link::{Connection, Dial, FrameSink, Link, LinkError, LinkState, WIND_UP_MAX},
     outlet::{Gate, Item, Outlet, outlet, queue_bound},
     tally::{LinkTally, Live, shard_inject},
 };
@@ -45,21 +46,35 @@ struct Standing {
 #[derive(Clone)]
 struct Node {
     reads: Arc<AtomicBool>,
+    /// Stops reading after the next write.
+    reads_once: Arc<AtomicBool>,
+    /// Closes with all read, as a node does that is told that nothing more comes.
+    has_read_all: Arc<AtomicBool>,
     close: watch::Sender<u32>,
 }
 
 impl Node {
     fn new() -> Self {
-        Self { reads: Arc::new(AtomicBool::new(true)), close: watch::channel(0).0 }
+        Self {
+            reads: Arc::new(AtomicBool::new(true)),
+            reads_once: Arc::default(),
+            has_read_all: Arc::default(),
+            close: watch::channel(0).0,
+        }
     }
 
     fn connect(&self) -> Connection<Node> {
         let (answers_in, answers) = mpsc::channel(1);
         let (standing, mut close) = (Standing { _answers: answers_in }, self.close.subscribe());
+        let has_read_all = Arc::clone(&self.has_read_all);
         let reading = Box::pin(async move {
             close.changed().await.ok();
             drop(standing);
-            LinkError::from("the node closed")
+            if has_read_all.load(SeqCst) {
+                P2pError::Closed { addr: ([127, 0, 0, 1], 1).into() }.into()
+            } else {
+                LinkError::from("the connection was reset")
+            }
         });
         Connection { sink: self.clone(), reading, answers }
     }
@@ -78,7 +93,10 @@ impl FrameSink for Node {
         while !self.reads.load(SeqCst) {
             sleep(Duration::from_millis(1)).await;
         }
-        Ok(bytes.len().min(4_096))
+        if self.reads_once.load(SeqCst) {
+            self.reads.store(false, SeqCst);
+        }
+        Ok(bytes.len().min(1_000))
     }
 
     async fn finish(&mut self) -> io::Result<()> {
@@ -286,6 +304,42 @@ async fn a_break_after_the_load_is_told_and_is_not_of_the_next_load() {
     let next = tally(&outlet).await;
     assert_eq!((next.on_broken_connection, next.reconnects), (0, 0));
     assert_eq!(outlet.broken_since_finish(), 0);
+}
+
+/// How the connection ends that was cut in the middle of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CutEnd {
+    AllRead,
+    Reset,
+    Never,
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_sent_before_a_cut_is_in_doubt_unless_the_node_has_read_it() {
+    for end in [CutEnd::AllRead, CutEnd::Reset, CutEnd::Never] {
+        let mut bench = Bench::new();
+        bench.node.reads_once.store(true, SeqCst);
+        bench.spawn();
+        let mut generator = bench.generator(RATE, 200);
+        generate(&mut generator).await;
+        bench.flush_until.send_replace(Some(Instant::now() + catch_up(&bench.plan)));
+        let (mut loads, _) = generator.finish();
+        let outlet = loads.remove(0).lanes.remove(0).outlet;
+        // Told while the node has not read yet: what is left of the load need not wait for that.
+        let of_load = tally(&outlet).await;
+        let sent = of_load.sent_to.values().sum::<u64>();
+        assert!(sent > 0, "{of_load:?}");
+        assert!(of_load.unsent.keys().eq([&UnsentCause::BackPressure]), "{of_load:?}");
+        assert_eq!((of_load.on_broken_connection, outlet.is_connected()), (0, false));
+        bench.node.has_read_all.store(end == CutEnd::AllRead, SeqCst);
+        if end != CutEnd::Never {
+            bench.node.close.send_modify(|times| *times += 1);
+        }
+        sleep(WIND_UP_MAX + Duration::from_secs(1)).await;
+        assert!(outlet.is_connected(), "{end:?}: made again");
+        let doubtful = if end == CutEnd::AllRead { 0 } else { sent };
+        assert_eq!(outlet.broken_since_finish(), doubtful, "{end:?}");
+    }
 }
 
 /// What a load over two producers is, when ticks come at these milliseconds.

@@ -62,6 +62,8 @@ fn is_pushed_back(shard: &ShardInject) -> bool {
 async fn load_until(agent: &mut LocalAgent, is_shown: impl Fn(&InjectReport) -> bool) -> Vec<u64> {
     let mut sent = Vec::new();
     for _ in 0..20 {
+        // After a load that was cut, the node has its time.
+        agent.all_connected(Duration::from_mins(1)).await.expect("connected, still or again");
         let report = run(agent, order(20_000, 3_000)).await;
         sent.resize(report.shards.len(), 0);
         report.shards.iter().zip(&mut sent).for_each(|(shard, sent)| *sent += shard.sent);
@@ -180,8 +182,9 @@ async fn a_node_that_reads_after_the_flush_deadline_gets_all_that_was_sent() {
     agent.all_connected(Duration::from_mins(1)).await.expect("connected, still or again");
     assert_eq!(agent.broken_since().await.expect("prepared"), [].into());
     let next = run(&mut agent, order(100, 200)).await;
-    assert_eq!((next.shards[0].sent, next.shards[0].on_broken_connection), (20, 0));
-    assert_eq!(node.got_at_least(sent + 20).await.len() as u64, sent + 20);
+    assert_eq!((next.shards[0].intended, next.shards[0].on_broken_connection), (20, 0));
+    let sent = sent + next.shards[0].sent;
+    assert_eq!(node.got_at_least(sent).await.len() as u64, sent);
     agent.close().await;
 }
 
@@ -192,9 +195,9 @@ async fn a_connection_that_closes_is_made_again() {
         let node = FakeNode::start("cp0-0", 0, manner).await;
         let mut agent = agent(&plan);
         agent.prepare(targets(&[&node])).await.expect("prepared");
-        let report = run(&mut agent, order(1_000, 1_500)).await;
+        let report = run(&mut agent, order(1_000, 3_000)).await;
         let shard = &report.shards[0];
-        assert_eq!((shard.intended, shard.reconnects), (1_500, 1), "{manner:?}: {shard:?}");
+        assert_eq!((shard.intended, shard.reconnects), (3_000, 1), "{manner:?}: {shard:?}");
         assert!(shard.sent > 300, "{manner:?}: load goes on after the break: {shard:?}");
         assert!(
             shard.unsent.keys().all(|cause| *cause == UnsentCause::NotConnected),
@@ -320,7 +323,9 @@ async fn a_break_between_loads_is_told_and_mended() {
     assert_eq!(agent.broken_since().await.expect("prepared"), [].into());
 
     breaking.hang_up();
-    assert_eq!(broken_soon(&agent).await, [(ShardId(1), 20)].into());
+    // All 20, unless this test was not scheduled for most of a second within the load.
+    let broken = broken_soon(&agent).await;
+    assert!(matches!(broken.get(&ShardId(1)), Some(1..=20)) && broken.len() == 1, "{broken:?}");
     agent.all_connected(Duration::from_mins(1)).await.expect("connected again");
     let next = run(&mut agent, order(100, 200)).await;
     assert_eq!((next.shards[1].sent, next.shards[1].reconnects), (20, 0));

@@ -5,7 +5,7 @@
 //! does. A peer that does is another embedded node; where it proves to be a validator's it is believed
 //! and may send much at once, else it is a stranger as a load client is.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use borsh::BorshDeserialize;
 use tokio::{
@@ -227,11 +227,17 @@ async fn serve(
         guest,
         is_refused: false,
     };
-    let ended = tokio::select! {
-        () = cancel.cancelled() => Ok(()),
+    let ended = {
+        let mut reading = pin!(contain(session.read(reader, decoder)));
         // What follows tells the core and the other connections of the end, whatever it was.
-        ended = contain(session.read(reader, decoder)) => ended,
-        ended = outgoing.write(writer) => ended.map_err(Ended::Io),
+        tokio::select! {
+            ended = reading.as_mut() => ended,
+            ended = outgoing.write(writer) => {
+                cancel.cancel();
+                // Ends at once, but for what was read before and is not handed over yet.
+                reading.await.and(ended.map_err(Ended::Io))
+            }
+        }
     };
     session.is_no_guest();
     if let Some(connection) = session.node {
@@ -259,8 +265,9 @@ impl Session {
     ) -> Result<(), Ended> {
         let mut buffer = vec![0; READ_BYTES];
         let introduce_by = Instant::now() + self.context.handshake_timeout;
+        let cancel = self.cancel.clone();
         loop {
-            loop {
+            while !cancel.is_cancelled() {
                 let frame = decoder.next_frame().map_err(|e| Ended::Protocol(e.to_string()))?;
                 let Some(frame) = frame else { break };
                 let was_validator = self.is_validator;
@@ -282,7 +289,12 @@ impl Session {
             // Who was dialed is to be a node, and who was refused to go.
             let must_introduce = is_dialed || self.is_refused;
             let introduce_by = must_introduce.then_some(introduce_by);
-            let read = reader.read(&mut buffer);
+            let read = async {
+                tokio::select! {
+                    () = cancel.cancelled() => Ok(0),
+                    len = reader.read(&mut buffer) => len,
+                }
+            };
             let len = match batch.due().into_iter().chain(introduce_by).min() {
                 None => read.await?,
                 Some(deadline) => match tokio::time::timeout_at(deadline, read).await {

@@ -146,18 +146,17 @@ fn boot_id() -> io::Result<String> {
 }
 
 fn stat(pid: u32) -> io::Result<Option<Stat>> {
-    let path = format!("/proc/{pid}/stat");
-    match fs::read(&path) {
+    stat_of(pid, fs::read(format!("/proc/{pid}/stat")))
+}
+
+/// Of a process that ends between open and read, the kernel says ESRCH, a number that the path added to the error hides.
+/// So whoever cannot be read and is no longer there has ended.
+fn stat_of(pid: u32, read: io::Result<Vec<u8>>) -> io::Result<Option<Stat>> {
+    match read {
         Ok(bytes) => parse_stat(&String::from_utf8_lossy(&bytes)).map(Some).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("`{path}` is not as proc(5) says"))
+            io::Error::new(io::ErrorKind::InvalidData, format!("`/proc/{pid}/stat` is not as proc(5) says"))
         }),
-        // ESRCH: it ended between open and read.
-        Err(error)
-            if error.kind() == io::ErrorKind::NotFound
-                || error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) =>
-        {
-            Ok(None)
-        }
+        Err(_) if !Path::new(&format!("/proc/{pid}")).exists() => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -178,6 +177,8 @@ fn parse_stat(text: &str) -> Option<Stat> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
 
     /// A line of proc(5) with a nasty name and these fields.
@@ -185,6 +186,19 @@ mod tests {
         let middle = "1 0 0 0 0 0 0 0 20 0 1 0 987654";
         let rest = ["7"; 28].join(" ");
         format!("4711 (a) Z (b) {state} 1 4711 4711 0 -1 {flags} {middle} {rest} {env_end} 0\n")
+    }
+
+    #[test]
+    fn a_process_that_ends_between_open_and_read_has_ended() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+        let (pid, mut bytes) = (child.id(), Vec::new());
+        let mut file = fs::File::open(format!("/proc/{pid}/stat")).expect("opened while it runs");
+        child.kill().and_then(|()| child.wait()).expect("ended");
+        let read = file.read_to_end(&mut bytes).map(|_| bytes);
+        assert_eq!(read.as_ref().map_err(io::Error::raw_os_error), Err(None), "the number is hidden");
+        assert_eq!(stat_of(pid, read).expect("no error"), None);
+        let own = stat_of(std::process::id(), Err(io::ErrorKind::PermissionDenied.into()));
+        assert_eq!(own.expect_err("it is there").kind(), io::ErrorKind::PermissionDenied);
     }
 
     #[test]

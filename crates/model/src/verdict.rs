@@ -1,6 +1,6 @@
 //! A trial's verdict and the causes behind it. Only the chain can make a trial fail.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -131,12 +131,12 @@ impl Verdict {
         }
     }
 
-    /// The causes in one line; empty for a pass.
+    /// The causes in one line, which names the longest gaps only; empty for a pass.
     pub fn cause(&self) -> String {
         match self {
             Self::Pass => String::new(),
             Self::Fail { criteria } => join(criteria),
-            Self::Invalid { causes } => join(causes),
+            Self::Invalid { causes } => invalid(causes),
         }
     }
 }
@@ -168,6 +168,42 @@ fn percent(share: f64) -> String {
 
 fn join<T: fmt::Display>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Sources with gaps that a message names.
+const SOURCES_NAMED: usize = 3;
+
+/// The causes, the gaps of each source in one.
+fn invalid(causes: &[InvalidCause]) -> String {
+    let gap_of = |cause: &InvalidCause| match cause {
+        InvalidCause::Gap { source, gap_ms, .. } => Some((source.clone(), *gap_ms)),
+        _ => None,
+    };
+    let mut said: Vec<String> =
+        causes.iter().filter(|cause| gap_of(cause).is_none()).map(ToString::to_string).collect();
+    let mut sources: BTreeMap<String, Vec<(u64, &InvalidCause)>> = BTreeMap::new();
+    for cause in causes {
+        if let Some((source, gap_ms)) = gap_of(cause) {
+            sources.entry(source).or_default().push((gap_ms, cause));
+        }
+    }
+    let mut gaps: Vec<(u64, String)> = sources.into_values().filter_map(of_source).collect();
+    gaps.sort_by_key(|(longest_ms, _)| std::cmp::Reverse(*longest_ms));
+    let unnamed = gaps.len().saturating_sub(SOURCES_NAMED);
+    said.extend(gaps.into_iter().take(SOURCES_NAMED).map(|(_, text)| text));
+    if unnamed > 0 {
+        said.push(format!("{unnamed} more not readable for a time"));
+    }
+    said.join("; ")
+}
+
+/// A source's longest gap, and what is said of it and of the others.
+fn of_source(gaps: Vec<(u64, &InvalidCause)>) -> Option<(u64, String)> {
+    let sum_ms: u64 = gaps.iter().map(|(gap_ms, _)| gap_ms).sum();
+    let count = gaps.len();
+    let (longest_ms, longest) = gaps.into_iter().max_by_key(|(gap_ms, _)| *gap_ms)?;
+    let others = if count > 1 { format!(" ({count} gaps, {sum_ms} ms in all)") } else { String::new() };
+    Some((longest_ms, format!("{longest}{others}")))
 }
 
 impl fmt::Display for ExitKind {
@@ -258,6 +294,28 @@ mod tests {
         let short = |share| InvalidCause::Unsent { share, share_max: 0.001 }.to_string();
         assert_eq!(short(0.25), "generator short: 25.00 % unsent (at most 0.1 %)");
         assert_eq!(short(0.001_01), "generator short: 0.101 % unsent (at most 0.1 %)");
+    }
+
+    #[test]
+    fn many_gaps_are_said_in_few_words() {
+        let gap = |source: &str, gap_ms| InvalidCause::Gap {
+            source: source.to_owned(),
+            gap_ms,
+            error: "timed out".to_owned(),
+        };
+        let said = |causes: &[InvalidCause]| Verdict::Invalid { causes: causes.to_vec() }.cause();
+        let one = [gap("blocks", 4_000), InvalidCause::ClockStep];
+        assert_eq!(said(&one), "the wall clock was stepped; blocks not readable for 4000 ms: timed out");
+        let many: Vec<InvalidCause> = (0..20)
+            .map(|n| gap(&format!("node{}", n % 5), 3_000 + n))
+            .chain([gap("blocks", 9_000)])
+            .collect();
+        assert_eq!(
+            said(&many),
+            "blocks not readable for 9000 ms: timed out; \
+             node4 not readable for 3019 ms: timed out (4 gaps, 12046 ms in all); \
+             node3 not readable for 3018 ms: timed out (4 gaps, 12042 ms in all); 3 more not readable for a time"
+        );
     }
 
     #[test]

@@ -140,20 +140,28 @@ impl Outcomes {
 
     pub(crate) fn note(&mut self, place: Place, steps: Vec<(TxName, Step)>) {
         for (name, step) in steps {
-            let record = self.record(&name);
             match step {
-                Step::Converted { hash, signed } => {
-                    include(record, (hash, signed), (place, true));
-                    self.names.insert(hash, name);
-                }
-                Step::Failed { hash, signed } => {
-                    include(record, (hash, signed), (place, false));
-                    self.names.insert(hash, name);
-                }
-                Step::Executed(execution) => push(&mut record.executed, (place, execution)),
-                Step::Refunded => push(&mut record.refunded, place),
+                Step::Converted { hash, signed } => self.include(name, (hash, signed), (place, true)),
+                Step::Failed { hash, signed } => self.include(name, (hash, signed), (place, false)),
+                Step::Executed(execution) => push(&mut self.record(&name).executed, (place, execution)),
+                Step::Refunded => push(&mut self.record(&name).refunded, place),
             }
         }
+    }
+
+    fn include(&mut self, name: TxName, signed: (CryptoHash, Arc<SignedTransaction>), place: (Place, bool)) {
+        let record = self.record(&name);
+        let other = record.signed.as_ref().map(|(hash, _)| *hash).filter(|hash| *hash != signed.0);
+        if other.is_some() {
+            *record = Record::default();
+        }
+        let hash = signed.0;
+        record.signed = Some(signed);
+        push(&mut record.included, place);
+        if let Some(other) = other {
+            self.names.remove(&other);
+        }
+        self.names.insert(hash, name);
     }
 
     fn record(&mut self, name: &TxName) -> &mut Record {
@@ -180,14 +188,6 @@ impl Outcomes {
     }
 }
 
-fn include(record: &mut Record, signed: (CryptoHash, Arc<SignedTransaction>), place: (Place, bool)) {
-    if record.signed.as_ref().is_some_and(|(hash, _)| *hash != signed.0) {
-        *record = Record::default();
-    }
-    record.signed = Some(signed);
-    push(&mut record.included, place);
-}
-
 #[cfg(test)]
 impl Outcomes {
     /// What is kept, for the test of bounds.
@@ -206,6 +206,10 @@ mod tests {
     const KEPT_MAX: usize = 1_000;
 
     fn converted(nonce: u64) -> (TxName, Step) {
+        converted_with(nonce, 1)
+    }
+
+    fn converted_with(nonce: u64, deposit: u128) -> (TxName, Step) {
         let key = KeyPair::from_seed([4; 32]);
         let signed = Transaction {
             signer_id: "signer".parse().expect("id"),
@@ -213,7 +217,7 @@ mod tests {
             nonce,
             receiver_id: "receiver".parse().expect("id"),
             block_hash: CryptoHash::default(),
-            actions: vec![Action::Transfer { deposit: 1 }],
+            actions: vec![Action::Transfer { deposit }],
         }
         .sign(&key);
         let name = (signed.transaction.signer_id.clone(), nonce);
@@ -236,6 +240,14 @@ mod tests {
         assert_eq!(outcomes.names.len(), KEPT_MAX);
         assert!(outcomes.find(&hashes[9], |_| true).is_none());
         assert!(outcomes.find(&hashes[10], |_| true).is_some());
+        // Others with the same signer and nonce take the place of those before, with all that belongs to it.
+        let nonce = KEPT_MAX as u64;
+        let others: Vec<_> = (2..50).map(|deposit| converted_with(nonce, deposit)).collect();
+        let last = hash_of(others.last().expect("some"));
+        outcomes.note(place, others);
+        assert_eq!((outcomes.records.len(), outcomes.names.len()), (KEPT_MAX, KEPT_MAX));
+        assert!(outcomes.find(&hashes[nonce as usize], |_| true).is_none());
+        assert!(outcomes.find(&last, |_| true).is_some());
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod outcomes;
 mod pool;
 mod prepare;
 mod receipts;
+mod recheck;
 mod relay;
 mod runtime;
 mod signatures;

@@ -55,7 +55,7 @@ impl VerifiedTransaction {
 
     /// Checks one signature.
     pub fn of_signed(signed: SignedTransaction) -> Option<Self> {
-        signed.is_signed().then(|| Self::new(Received::of_signed(signed)))
+        Claim::of_transaction(&signed, signed.hash()).holds().then(|| Self::new(Received::of_signed(signed)))
     }
 
     /// The transaction.
@@ -75,6 +75,17 @@ impl VerifiedTransaction {
 
     pub(crate) fn key(&self) -> TxKey {
         self.key
+    }
+
+    /// That it is signed by its key, for who checks that again.
+    pub(crate) fn claim(&self) -> Claim<'_> {
+        Claim::of_transaction(self.signed(), self.received.hash())
+    }
+
+    /// One that slipped through, for tests of what follows.
+    #[cfg(test)]
+    pub(crate) fn unchecked(signed: SignedTransaction) -> Self {
+        Self::new(Received::of_signed(signed))
     }
 }
 

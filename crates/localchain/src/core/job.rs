@@ -6,8 +6,10 @@ use tpsctl_near::CryptoHash;
 
 use super::{
     prepare::{Produced, Production},
+    recheck::Recheck,
     runtime::{ApplyInput, Outcome, apply},
     state::ShardState,
+    types::TxKey,
     witness::{Validation, ValidationReport},
 };
 
@@ -24,6 +26,7 @@ pub(crate) enum Work {
     Apply { block: CryptoHash, pre: Arc<ShardState>, input: ApplyInput },
     Produce(Box<Production>),
     Validate(Box<Validation>),
+    Recheck(Recheck),
 }
 
 #[derive(Debug)]
@@ -41,6 +44,10 @@ pub(crate) enum Finished {
         shard: usize,
         report: ValidationReport,
     },
+    Rechecked {
+        shard: usize,
+        refused: Vec<TxKey>,
+    },
 }
 
 impl Job {
@@ -56,6 +63,7 @@ impl Job {
                 let report = validation.run(elapsed);
                 Finished::Validated { chunk: validation.chunk.hash(), shard: validation.shard, report }
             }
+            Work::Recheck(recheck) => Finished::Rechecked { shard: recheck.shard, refused: recheck.run() },
         })
     }
 
@@ -65,6 +73,7 @@ impl Job {
             Work::Apply { .. } => "apply",
             Work::Produce(_) => "produce",
             Work::Validate(_) => "validate",
+            Work::Recheck(_) => "recheck",
         }
     }
 }

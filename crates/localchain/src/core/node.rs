@@ -6,6 +6,7 @@ mod counted;
 mod lookup;
 mod orphans;
 mod produce;
+mod recheck;
 mod relays;
 mod sync;
 
@@ -294,6 +295,7 @@ impl Node {
                 self.note_validation(shard, &report);
                 self.on_validated(chunk, shard, report.verdict);
             }
+            Finished::Rechecked { shard, refused } => self.on_rechecked(shard, &refused),
         }
     }
 

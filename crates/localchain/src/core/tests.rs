@@ -4,6 +4,7 @@ mod counting;
 pub(super) mod fixture;
 mod forks;
 mod network;
+mod refusals;
 mod restart;
 mod tallies;
 mod topologies;

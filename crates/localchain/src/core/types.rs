@@ -6,7 +6,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use sha2::{Digest, Sha256};
 use tpsctl_near::{AccountId, CryptoHash, KeyPair, PublicKey, Signature, SignedTransaction};
 
-use super::near_form;
+use super::{near_form, signatures::is_signed};
 
 /// In the place of a signature.
 const UNSIGNED: Signature = Signature([0; 64]);
@@ -329,7 +329,7 @@ impl Approval {
 
     /// Whether the validator's key signed it.
     pub(crate) fn is_signed(&self, key: &PublicKey) -> bool {
-        key.verify(&Self::message(self.basis, self.target_height).0, &self.signature)
+        is_signed(key, Self::message(self.basis, self.target_height), &self.signature)
     }
 }
 

@@ -9,7 +9,7 @@ use tpsctl_near::{CryptoHash, KeyPair, PublicKey, Signature};
 use super::{
     chain::{ChunkResult, ShardEntry},
     runtime::{ApplyInput, apply},
-    signatures::{Claim, Signatures},
+    signatures::{Claim, Signatures, is_signed},
     state::ShardState,
     stats::Executed,
     transfer::Receipt,
@@ -61,8 +61,8 @@ impl Witness {
 
     /// Whether the key signed chunk and witness.
     pub(crate) fn is_signed(&self, key: &PublicKey) -> bool {
-        key.verify(&self.signed.header.hash().0, &self.signed.signature)
-            && key.verify(&self.message.0, &self.signature)
+        is_signed(key, self.signed.header.hash(), &self.signed.signature)
+            && is_signed(key, self.message, &self.signature)
     }
 
     /// Borsh: what is signed, then the signature.

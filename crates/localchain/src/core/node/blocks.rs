@@ -15,7 +15,7 @@ use crate::core::{
     job::Work,
     pool::Pool,
     runtime::{ApplyInput, Outcome},
-    signatures::{Claim, Signatures},
+    signatures::{Claim, Signatures, is_signed},
     state::ShardState,
     tally::Tallies,
     types::{ArcBlock, ArcChunk, TxKey},
@@ -140,7 +140,7 @@ impl Node {
         ensure(is_short, "it has endorsements of more validators than there are")?;
         let author = &validators[self.assignment.block_producer(header.height)];
         ensure(author.account_id == header.author, "its author is not its height's")?;
-        let is_signed = author.public_key.verify(&block.hash().0, &block.signature);
+        let is_signed = is_signed(&author.public_key, block.hash(), &block.signature);
         ensure(is_signed, "it is not signed by its author")
     }
 
@@ -380,6 +380,7 @@ impl Node {
     fn on_new_head(&mut self, change: &HeadChange, now: Now) {
         self.tally_blocks(change);
         self.settle_pools(change);
+        self.recheck_left_out(change);
         self.chain.prune(&self.settings.limits);
         let head = Arc::clone(self.chain.head());
         let final_height = self.chain.final_height();

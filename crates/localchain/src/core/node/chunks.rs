@@ -12,6 +12,7 @@ use crate::core::{
     Assignment, Chunk, Endorsement, Job, Observation, VerifiedTransaction,
     job::Work,
     runtime::ApplyInput,
+    signatures::is_signed,
     types::ArcChunk,
     witness::{Basis, Fault, Validation, Witness},
 };
@@ -56,6 +57,11 @@ impl ChunkStore {
     /// Transactions of a chunk that this node produced.
     pub(super) fn own(&self, chunk: &CryptoHash) -> &[Arc<VerifiedTransaction>] {
         self.own.get(chunk).map_or(&[], |(_, transactions)| transactions)
+    }
+
+    /// Transactions of the chunk that this node produced for a shard on a block.
+    pub(super) fn own_on(&self, parent: &CryptoHash, shard: usize) -> &[Arc<VerifiedTransaction>] {
+        self.by_parent.get(&(*parent, shard)).map_or(&[], |chunk| self.own(chunk))
     }
 
     pub(super) fn remember_own(&mut self, chunk: &ArcChunk, transactions: Vec<Arc<VerifiedTransaction>>) {
@@ -105,7 +111,7 @@ impl Node {
             return is_near;
         }
         let key = self.chunk_key(header.height_created, shard);
-        if !key.verify(&chunk.hash().0, &chunk.signed().signature) {
+        if !is_signed(key, chunk.hash(), &chunk.signed().signature) {
             return false;
         }
         if header.height_created >= head {
@@ -264,7 +270,7 @@ impl Node {
             return;
         }
         let key = &self.assignment.validators()[validator].public_key;
-        if key.verify(&Endorsement::message(endorsement.chunk_hash).0, &endorsement.signature) {
+        if is_signed(key, Endorsement::message(endorsement.chunk_hash), &endorsement.signature) {
             self.keep_endorsement(endorsement);
         }
     }

@@ -446,6 +446,6 @@ fn transactions(result: &JobResult) -> u32 {
         Finished::Validated { report, .. } => {
             report.executed.map_or(0, |(executed, _)| executed.transactions as u32)
         }
-        Finished::Applied { outcome: None, .. } => 0,
+        Finished::Applied { outcome: None, .. } | Finished::Rechecked { .. } => 0,
     }
 }

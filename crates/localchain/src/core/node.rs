@@ -27,6 +27,9 @@ use super::{
     witness::ValidationReport,
 };
 
+/// Blocks and chunks this far above the head are not looked at: pages bring them in their turn.
+const HEIGHTS_AHEAD_MAX: u64 = 1_000;
+
 /// Something happened.
 #[derive(Debug)]
 pub enum Event {

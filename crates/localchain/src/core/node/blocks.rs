@@ -8,7 +8,7 @@ use std::{
 
 use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
-use super::{Effect, Message, Node, Now, To};
+use super::{Effect, HEIGHTS_AHEAD_MAX, Message, Node, Now, To};
 use crate::core::{
     Approval, Assignment, Block, BlockRef, Chunk, Job, Observation, Place, Settings, SignedChunkHeader, View,
     chain::{Chain, ChunkResult, Entry, HeadChange, ShardEntry, child_header},
@@ -20,9 +20,6 @@ use crate::core::{
     tally::Tallies,
     types::{ArcBlock, ArcChunk, TxKey},
 };
-
-/// Blocks this far above the head are not looked at: pages bring them in their turn.
-const HEIGHTS_AHEAD_MAX: u64 = 1_000;
 
 /// A block on its way to being accepted.
 #[derive(Debug)]

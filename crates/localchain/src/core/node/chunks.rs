@@ -7,7 +7,7 @@ use std::{
 
 use tpsctl_near::{CryptoHash, PublicKey, Signature};
 
-use super::{Effect, Message, Node, Now};
+use super::{Effect, HEIGHTS_AHEAD_MAX, Message, Node, Now};
 use crate::core::{
     Assignment, Chunk, Endorsement, Job, Observation, VerifiedTransaction,
     job::Work,
@@ -17,13 +17,11 @@ use crate::core::{
     witness::{Basis, Fault, Validation, Witness},
 };
 
-/// Chunks this far above the head are not kept.
-const HEIGHTS_AHEAD_MAX: u64 = 1_000;
 /// Witnesses that may wait for a block or a body (nearcore's orphan_state_witness_pool_size); where there are more, the
 /// highest goes.
 const WITNESSES_MAX: usize = 25;
-/// Witnesses this far above the head are not kept: until the head is there they are sent in vain.
-const WITNESS_HEIGHTS_AHEAD_MAX: u64 = 10;
+/// Witnesses and endorsements this far above the head are not kept: until the head is there they are sent in vain.
+const NEAR_HEIGHTS_MAX: u64 = 10;
 /// Transactions of own chunks are remembered this long, for blocks that leave the chain.
 const OWN_KEPT: u64 = 20;
 /// Endorsements, and chunks without a body, go to the producers of so many heights (stateless_validation/chunk_validator/mod.rs:16).
@@ -143,7 +141,7 @@ impl Node {
         let (height, chunk, head) = (header.height_created, header.hash(), self.chain.head().height());
         let Some(me) = self.me.as_ref().map(|me| me.index) else { return };
         let Some(shard) = self.settings.genesis.layout.index_of_id(header.shard_id) else { return };
-        let is_near = height > head && height <= head + WITNESS_HEIGHTS_AHEAD_MAX;
+        let is_near = height > head && height <= head + NEAR_HEIGHTS_MAX;
         let is_known = self.chunks.witnesses.contains_key(&(height, chunk))
             || self.chunks.validated.contains_key(&chunk);
         if !is_near || is_known || !self.chunk_validators(height, shard).contains_key(&me) {
@@ -262,15 +260,16 @@ impl Node {
         let height = endorsement.height_created;
         let head = self.chain.head().height();
         let Some(shard) = self.settings.genesis.layout.index_of_id(endorsement.shard_id) else { return };
-        if self.me.is_none() || height <= head || height > head + HEIGHTS_AHEAD_MAX {
+        if self.me.is_none() || height <= head || height > head + NEAR_HEIGHTS_MAX {
             return;
         }
-        let validator = endorsement.validator as usize;
-        if !self.chunk_validators(height, shard).contains_key(&validator) {
-            return;
-        }
-        let key = &self.assignment.validators()[validator].public_key;
-        if is_signed(key, Endorsement::message(endorsement.chunk_hash), &endorsement.signature) {
+        let index = endorsement.validator as usize;
+        let Some(validator) = self.assignment.validators().get(index) else { return };
+        let message = Endorsement::message(endorsement.chunk_hash);
+        // First the signature: the deal of the height is remembered, and that is not for strangers to bring about.
+        if is_signed(&validator.public_key, message, &endorsement.signature)
+            && self.chunk_validators(height, shard).contains_key(&index)
+        {
             self.keep_endorsement(endorsement);
         }
     }

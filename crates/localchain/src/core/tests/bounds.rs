@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::fixture::{Net, genesis, user};
-use crate::core::{Limits, stats::OBSERVATIONS_MAX};
+use tpsctl_near::{CryptoHash, KeyPair};
+
+use super::fixture::{Net, genesis, key_of, user};
+use crate::core::{Endorsement, Limits, Message, stats::OBSERVATIONS_MAX};
 
 const SECOND: Duration = Duration::from_secs(1);
 const SHARDS: usize = 2;
@@ -91,4 +93,42 @@ fn a_long_chain_keeps_no_more_than_its_bounds() {
     }
     assert_eq!(highest["epochs"], KEPT_EPOCHS);
     assert!(highest["bodies"] + 20 > bounds["bodies"] || highest["body bytes"] > KEPT_BYTES, "{highest:?}");
+}
+
+fn endorsement(height_created: u64, validator: u32, key: &KeyPair) -> Message {
+    let chunk_hash = CryptoHash::of_borsh(&(height_created, validator));
+    let signature = key.sign(&Endorsement::message(chunk_hash).0);
+    Message::Endorsement(Endorsement { chunk_hash, shard_id: 0, height_created, validator, signature })
+}
+
+/// Endorsements of every height ahead, of no chunk that there is: those of a stranger bear no validator's signature, those
+/// of a validator do.
+#[test]
+fn endorsements_of_heights_to_come_leave_little_behind() {
+    let mut net = Net::new(genesis(2, SHARDS, 10), 61);
+    net.run(5 * SECOND);
+    let head = net.watcher().stats().head_height;
+    let from = net.stranger(0, 0);
+    let validators = net.node(0).assignment().validators();
+    let keys: Vec<_> = validators.iter().map(|own| key_of(&own.account_id)).collect();
+    let stranger = KeyPair::from_seed([202; 32]);
+    for height in (head + 1..head + 1_100).chain([u64::MAX]) {
+        for validator in [0, 1, 2, u32::MAX] {
+            net.tell(0, from, &endorsement(height, validator, &stranger));
+        }
+    }
+    net.run(Duration::from_millis(1));
+    let by_strangers = net.node(0).kept();
+    assert!(by_strangers["deals"] <= 2, "{by_strangers:?}");
+    for height in head + 1..head + 1_100 {
+        for (validator, key) in keys.iter().enumerate() {
+            net.tell(0, from, &endorsement(height, validator as u32, key));
+        }
+    }
+    net.run(Duration::from_millis(1));
+    let (kept, bounds) = (net.node(0).kept(), bounds());
+    assert!(kept["endorsed chunks"] > by_strangers["endorsed chunks"], "those of near heights are kept");
+    for name in ["deals", "endorsed chunks"] {
+        assert!(kept[name] <= bounds[name], "{} of {name}", kept[name]);
+    }
 }

@@ -106,7 +106,14 @@ async fn a_process_that_was_just_forked_is_waited_for() {
     let script = "read go\nexec env TPSCTL_RUN=\"$1\" TPSCTL_NODE=a sleep 600 <&- 2>&-";
     let mut fork = std::process::Command::new("sh");
     fork.args(["-c", script, "sh"]).arg(run.path()).stdin(std::process::Stdio::piped());
-    fork.stderr(hold(&run.path()).expect("nobody holds it").into_file());
+    // A child that another test forks just now shares the ledger's hold until it becomes its program.
+    let held = loop {
+        match hold(&run.path()) {
+            Some(held) => break held,
+            None => sleep(Duration::from_millis(5)).await,
+        }
+    };
+    fork.stderr(held.into_file());
     let mut child = fork.spawn().expect("forked");
     drop(fork);
 

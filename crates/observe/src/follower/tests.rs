@@ -203,10 +203,16 @@ impl Following {
     }
 }
 
-/// No gap that would make a trial invalid. On a busy host a change of nodes may take more than the second that makes a
-/// gap; without a change it would not end.
-fn assert_short(gaps: &[Gap]) {
-    assert!(gaps.iter().all(|gap| gap.to_unix_ns - gap.from_unix_ns < 3_000_000_000), "{gaps:?}");
+/// Whether a gap only says that the host was busy: nothing answered, or nothing was asked, in time.
+fn is_slowness(gap: &Gap) -> bool {
+    gap.cause == "no reading ended in this time" || gap.cause.contains("within 1s")
+}
+
+/// No gap but by the node that was made to fail. How long a change of nodes takes is the host's affair; without one the
+/// test would not come to its blocks.
+fn assert_only_by(node: &str, gaps: &[Gap]) {
+    let provoked = format!("read blocks from {node}: ");
+    assert!(gaps.iter().all(|gap| is_slowness(gap) || gap.cause.starts_with(&provoked)), "{gaps:?}");
 }
 
 #[tokio::test]
@@ -227,8 +233,8 @@ async fn every_final_block_comes_once_and_in_order() {
     assert_eq!((third.height, third.prev_height), (14, 11), "12 and 13 were skipped");
     assert_eq!(following.heights(2).await, [15, 16]);
     let progress = following.until(|progress| progress.optimistic_height == 17).await;
-    assert_eq!((progress.final_height, progress.gaps.len()), (16, 0));
-    assert_eq!(following.end().await, []);
+    assert_eq!(progress.final_height, 16);
+    assert_only_by("nobody", &following.end().await);
     fake.change(|chain| assert_eq!(chain.asked_for, [15, 14], "the final head brings itself"));
 }
 
@@ -243,7 +249,7 @@ async fn another_node_takes_over_from_one_that_died() {
     assert_eq!(following.heights(3).await, [11, 12, 13]);
     fake.finalize(4);
     assert_eq!(following.heights(1).await, [14]);
-    assert_short(&following.end().await);
+    assert_only_by("node0", &following.end().await);
 }
 
 #[tokio::test]
@@ -255,7 +261,7 @@ async fn a_node_that_stalls_is_left() {
     advancing.finalize(5);
     assert_eq!(following.heights(5).await, [11, 12, 13, 14, 15]);
     assert_eq!(following.until(|progress| progress.optimistic_height == 17).await.final_height, 15);
-    assert_short(&following.end().await);
+    assert_only_by("node0", &following.end().await);
 }
 
 #[tokio::test]
@@ -268,7 +274,7 @@ async fn a_silent_node_costs_one_deadline() {
     silent.change(|chain| chain.mode = Mode::Silent);
     fake.finalize(2);
     assert_eq!(following.heights(2).await, [11, 12]);
-    assert_short(&following.end().await);
+    assert_only_by("node0", &following.end().await);
 }
 
 async fn outage_of_two_seconds(mode: Mode, cause: &str) {
@@ -278,19 +284,20 @@ async fn outage_of_two_seconds(mode: Mode, cause: &str) {
     assert_eq!(following.heights(1).await, [10]);
     fake.change(|chain| chain.mode = mode);
     let two_seconds = |gap: &Gap| gap.to_unix_ns - gap.from_unix_ns >= 2_000_000_000;
-    following.until(|progress| progress.gaps.first().is_some_and(two_seconds)).await;
+    let is_provoked = |gap: &Gap| {
+        two_seconds(gap) && gap.cause.starts_with("read blocks from node0: ") && gap.cause.contains(cause)
+    };
+    following.until(|progress| progress.gaps.iter().any(is_provoked)).await;
     fake.change(|chain| {
         chain.mode = Mode::Up;
         chain.final_index = 2;
     });
     assert_eq!(following.heights(2).await, [11, 12]);
     let gaps = following.end().await;
-    assert_eq!(gaps.len(), 1, "{gaps:?}");
-    assert_eq!(gaps[0].source, GAP_SOURCE);
-    assert!(
-        gaps[0].cause.starts_with("read blocks from node0: ") && gaps[0].cause.contains(cause),
-        "{gaps:?}"
-    );
+    let provoked: Vec<&Gap> = gaps.iter().filter(|gap| is_provoked(gap)).collect();
+    assert_eq!(provoked.len(), 1, "{gaps:?}");
+    assert_eq!(provoked[0].source, GAP_SOURCE);
+    assert!(gaps.iter().all(|gap| is_provoked(gap) || is_slowness(gap)), "{gaps:?}");
 }
 
 #[tokio::test]
@@ -314,9 +321,9 @@ async fn a_block_that_does_not_link_is_never_handed_on() {
             chain.name = "other";
             chain.final_index = at;
         });
-        let progress = following.until(|progress| !progress.gaps.is_empty()).await;
+        let is_linking = |gap: &Gap| gap.cause.contains("link block 11 of node0 to the chain");
+        let progress = following.until(|progress| progress.gaps.iter().any(is_linking)).await;
         assert_eq!(progress.final_height, 10);
-        assert!(progress.gaps[0].cause.contains("link block 11 of node0 to the chain"), "{progress:?}");
         fake.change(|chain| chain.name = "main");
         assert_eq!(following.heights(at).await[0], 11, "the chain that links is taken up again");
     }
@@ -333,9 +340,9 @@ async fn missing_blocks_do_not_pass_for_skipped_heights() {
         chain.lost = Some(12);
         chain.final_index = 3;
     });
-    let progress = following.until(|progress| !progress.gaps.is_empty()).await;
+    let is_missing = |gap: &Gap| gap.cause.ends_with("the node answered UNKNOWN_BLOCK");
+    let progress = following.until(|progress| progress.gaps.iter().any(is_missing)).await;
     assert_eq!(progress.final_height, 10);
-    assert!(progress.gaps[0].cause.ends_with("the node answered UNKNOWN_BLOCK"), "{progress:?}");
     fake.change(|chain| chain.lost = None);
     assert_eq!(following.heights(3).await, [11, 12, 13]);
 }
@@ -354,5 +361,5 @@ async fn it_ends_when_cancelled_before_a_full_channel_or_unheard() {
     following.blocks.close();
     fake.finalize(10);
     let ended = timeout(PATIENCE, following.tasks.join_next()).await.expect("in time").expect("one task");
-    assert_eq!(ended.expect("no panic"), []);
+    assert_only_by("nobody", &ended.expect("no panic"));
 }

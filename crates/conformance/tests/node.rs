@@ -3,7 +3,6 @@
 #![expect(clippy::print_stdout, reason = "what was skipped, and why")]
 
 use std::{
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -17,6 +16,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tpsctl_conformance::{Addresses, Check, Outcome, Report, Subject, check};
 use tpsctl_localchain::{RunOptions, run};
+use tpsctl_testports::free_addr;
 
 /// Time for a network to begin.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -25,10 +25,6 @@ const NEARD: &str = "TPSCTL_TEST_NEARD";
 
 fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/neard")
-}
-
-fn free_addr() -> SocketAddr {
-    std::net::TcpListener::bind("[::1]:0").and_then(|listener| listener.local_addr()).expect("a free port")
 }
 
 fn copy(from: &Path, to: &Path) {

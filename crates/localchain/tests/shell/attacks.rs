@@ -138,8 +138,7 @@ async fn half_closed_http_clients_are_answered() {
     let cluster = Cluster::start(&["node0", "node1"]);
     cluster.reach(0, 2).await;
     // An answer that takes a block's time: the node sees the end of the request long before.
-    let base = cluster.status(0).await.expect("status")["sync_info"]["latest_block_hash"].clone();
-    let base = serde_json::from_value(base).expect("a hash");
+    let base = cluster.base(0).await;
     let params = json!([encoded(&signed("000_user_0", 1, 1, base))]);
     let body =
         json!({"jsonrpc": "2.0", "id": 1, "method": "broadcast_tx_commit", "params": params}).to_string();

@@ -16,6 +16,7 @@ use tpsctl_near::{
     CryptoHash, KeyPair, PublicKey,
     files::{KeyFile, to_text},
 };
+use tpsctl_testports::free_addr;
 
 /// Waits for anything end here.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -42,10 +43,6 @@ pub(crate) struct Cluster {
     tasks: JoinSet<(usize, Result<(), NodeError>)>,
     folder: TempDir,
     client: reqwest::Client,
-}
-
-pub(crate) fn free_addr() -> SocketAddr {
-    std::net::TcpListener::bind("[::1]:0").and_then(|listener| listener.local_addr()).expect("a free port")
 }
 
 pub(crate) fn copy(from: &Path, to: &Path) {
@@ -77,6 +74,8 @@ fn patch(
     config["network"]["addr"] = json!(p2p.to_string());
     config["network"]["boot_nodes"] = json!(boot.unwrap_or(""));
     config["network"]["public_addrs"] = json!([own]);
+    // Who waits for a transaction has all the time that a busy host takes.
+    config["rpc"]["polling_config"]["polling_timeout"] = json!({"secs": PATIENCE.as_secs(), "nanos": 0});
     edit(&mut config);
     fs::write(&path, config.to_string()).expect("config");
     own
@@ -144,7 +143,7 @@ impl Cluster {
         let mut cluster = Self {
             members: Vec::new(),
             tasks: JoinSet::new(),
-            client: reqwest::Client::builder().timeout(PATIENCE).build().expect("client"),
+            client: reqwest::Client::builder().timeout(2 * PATIENCE).build().expect("client"),
             folder,
         };
         let mut boot: Option<String> = None;
@@ -232,6 +231,42 @@ impl Cluster {
         while self.height(index).await < height {
             assert!(Instant::now() < deadline, "node {index} is at {}", self.height(index).await);
             tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The result of `block`; none where there is no such block.
+    pub(crate) async fn block(&self, index: usize, params: Value) -> Option<Value> {
+        let (_, mut answer) = self.call(index, "block", params).await;
+        answer.get_mut("result").map(Value::take)
+    }
+
+    /// A block that is final at a node and that all others have, too: any of them takes a transaction on it.
+    pub(crate) async fn base(&self, index: usize) -> CryptoHash {
+        let block = self.block(index, json!({"finality": "final"})).await.expect("a final block");
+        let hash = block["header"]["hash"].clone();
+        let deadline = Instant::now() + PATIENCE;
+        for other in 0..self.members.len() {
+            while self.block(other, json!({"block_id": hash})).await.is_none() {
+                assert!(Instant::now() < deadline, "node {other} does not have {hash}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        serde_json::from_value(hash).expect("a hash")
+    }
+
+    /// Waits until every node is connected to every other.
+    pub(crate) async fn meet(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        for index in 0..self.members.len() {
+            loop {
+                let (_, answer) = self.call(index, "network_info", json!([])).await;
+                let peers = answer["result"]["num_active_peers"].as_u64().unwrap_or(0);
+                if peers + 1 >= self.members.len() as u64 {
+                    break;
+                }
+                assert!(Instant::now() < deadline, "node {index} has {peers} peers");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
         }
     }
 

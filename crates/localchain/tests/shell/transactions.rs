@@ -8,11 +8,6 @@ use super::{
     conformance::{assert_like, encoded, signed},
 };
 
-async fn base(cluster: &Cluster) -> CryptoHash {
-    let (_, block) = cluster.call(0, "block", json!({"finality": "optimistic"})).await;
-    block["result"]["header"]["hash"].as_str().expect("hash").parse().expect("hash")
-}
-
 async fn send(cluster: &Cluster, index: usize, signed: &SignedTransaction, wait_until: &str) -> (u16, Value) {
     let params = json!({"signed_tx_base64": encoded(signed), "wait_until": wait_until});
     cluster.call(index, "send_tx", params).await
@@ -26,7 +21,7 @@ fn level(answer: &Value) -> &str {
 async fn every_level_is_reached() {
     let cluster = Cluster::start(&["node0", "node1"]);
     cluster.reach(0, 3).await;
-    let base = base(&cluster).await;
+    let base = cluster.base(0).await;
     let levels = ["INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL"];
     // One user each, so that they do not wait for one another.
     let sent: Vec<SignedTransaction> =
@@ -82,7 +77,8 @@ async fn every_level_is_reached() {
 async fn a_transaction_is_found_by_its_hash() {
     let cluster = Cluster::start(&["node0", "node1", "node2"]);
     cluster.reach(2, 3).await;
-    let base = base(&cluster).await;
+    cluster.meet().await;
+    let base = cluster.base(2).await;
     let sent = signed("000_user_0", 1, 7, base);
     // By way of the RPC node, which keeps all outcomes and follows all shards.
     let (code, answer) = send(&cluster, 2, &sent, "FINAL").await;
@@ -136,7 +132,8 @@ async fn a_transaction_is_found_by_its_hash() {
 async fn a_failed_transfer_is_refunded() {
     let cluster = Cluster::start(&["node0", "node1", "node2"]);
     cluster.reach(2, 3).await;
-    let base = base(&cluster).await;
+    cluster.meet().await;
+    let base = cluster.base(2).await;
     let key = user_key("a01_user_0");
     let mut lost = signed("a01_user_0", 1, 5, base).transaction;
     lost.receiver_id = "nobody".parse().expect("id");
@@ -165,7 +162,7 @@ async fn a_wait_ends_as_the_configuration_says() {
     });
     cluster.up(0).await;
     // Alone, it makes no block.
-    let sent = signed("000_user_0", 1, 1, base(&cluster).await);
+    let sent = signed("000_user_0", 1, 1, cluster.base(0).await);
     let (code, answer) = send(&cluster, 0, &sent, "INCLUDED").await;
     assert_eq!((code, &answer["error"]["cause"]), (408, &json!({"name": "TIMEOUT_ERROR"})));
     assert_eq!(answer["error"]["data"], "Timeout");

@@ -40,7 +40,7 @@ const ARROWS: &[Row] = &[
     row("rpc", &["near"]),
     row("observe", &["model", "near", "rpc"]),
     row("agent", &["model", "near", "rpc", "workload"]),
-    row("localchain", &["near"]),
+    Row { name: "localchain", may: May::Only(&["near"]), in_tests: &["testports"] },
     row("provider", &["genesis", "model", "near"]),
     row(
         "controller",
@@ -53,7 +53,7 @@ const ARROWS: &[Row] = &[
     Row {
         name: "near-oracle",
         may: May::Only(&["near"]),
-        in_tests: &["genesis", "localchain", "model", "workload"],
+        in_tests: &["genesis", "localchain", "model", "testports", "workload"],
     },
     row(
         "fuzz",
@@ -70,7 +70,8 @@ const ARROWS: &[Row] = &[
             "scenario",
         ],
     ),
-    Row { name: "conformance", may: May::Only(&["near"]), in_tests: &["localchain"] },
+    Row { name: "conformance", may: May::Only(&["near"]), in_tests: &["localchain", "testports"] },
+    row("testports", &[]),
     row("xtask", &[]),
 ];
 

@@ -13,7 +13,7 @@ use crate::core::{
     Approval, Assignment, Block, BlockRef, Chunk, Job, Observation, Place, Settings, SignedChunkHeader, View,
     chain::{Chain, ChunkResult, Entry, HeadChange, ShardEntry, child_header},
     job::Work,
-    pool::Pool,
+    pool::{Insertion, Pool},
     runtime::{ApplyInput, Outcome},
     signatures::{Claim, Signatures, is_signed},
     state::ShardState,
@@ -402,7 +402,8 @@ impl Node {
                     let (Some(chunk), Some(pool)) = (chunk, self.pools.get_mut(&shard)) else { continue };
                     for transaction in self.chunks.own(&chunk.hash()) {
                         if is_back {
-                            pool.insert(Arc::clone(transaction));
+                            let insertion = pool.insert(Arc::clone(transaction));
+                            self.stats.pool_dropped += u64::from(insertion == Insertion::NoSpaceLeft);
                         } else {
                             pool.remove(transaction.key());
                         }

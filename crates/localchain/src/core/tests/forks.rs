@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::fixture::{Net, genesis, user};
-use crate::core::{BlockRef, Message, Observation};
+use super::fixture::{Net, genesis, transfer, user};
+use crate::core::{BlockRef, Limits, Message, Observation};
 
 const SECOND: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(10);
@@ -35,6 +35,13 @@ fn run_until(net: &mut Net, mut is_so: impl FnMut(&Net) -> bool) {
 
 /// Makes the fork; says at which height. With `hides_chunk` the chunk is in the block that is lost only.
 fn fork(net: &mut Net, hides_chunk: bool) -> u64 {
+    let (height, _) = lone_block(net, hides_chunk);
+    leave(net, height);
+    height
+}
+
+/// Makes a block that only its author sees; says at which height, and which shard's chunk of it has transfers.
+fn lone_block(net: &mut Net, hides_chunk: bool) -> (u64, usize) {
     let (height, shard) = lonely(net);
     run_until(net, |net| net.height(0) == Some(height - 2));
     for turn in 0..30 {
@@ -59,10 +66,32 @@ fn fork(net: &mut Net, hides_chunk: bool) -> u64 {
     assert!(head.header.chunks[shard].signed.header.encoded_length > 0, "with the transfers");
     let stats = &net.node(0).stats().shards[shard];
     assert_eq!((stats.pool_entries, stats.chunk_transactions), (Some(0), 30));
+    (height, shard)
+}
+
+/// The block leaves the chain for another.
+fn leave(net: &mut Net, height: u64) {
     run_until(net, |net| net.height(0) > Some(height));
     assert!(net.node(0).block(BlockRef::Height(height)).is_none(), "the block left the chain");
     net.cut = Box::new(|_, _, _| false);
-    height
+}
+
+#[test]
+fn what_comes_back_to_a_full_pool_is_dropped_and_counted() {
+    let chain = genesis(4, 4, USERS);
+    let size = transfer(&user(0, 0), &user(1, 0), 1, chain.block().hash()).size() as u64;
+    let limits = Limits { pool_bytes: Some(30 * size), ..Limits::of_chain(&chain) };
+    let mut net = Net::with_limits(chain, limits, 40);
+    let (height, shard) = lone_block(&mut net, true);
+    // Others take the room of those that the block has.
+    for turn in 0..30 {
+        net.transfer(&user(shard, turn % USERS), &user((shard + 1) % 4, turn % USERS));
+    }
+    leave(&mut net, height);
+    assert_eq!(net.node(0).stats().pool_dropped, 30);
+    net.run(20 * SECOND);
+    assert_eq!(net.settled(), 30);
+    net.assert_closed();
 }
 
 #[test]

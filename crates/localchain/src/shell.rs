@@ -16,6 +16,7 @@ mod home;
 mod http;
 mod index;
 mod json;
+mod lock;
 mod meter;
 mod metrics;
 mod network;

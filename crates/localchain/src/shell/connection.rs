@@ -26,6 +26,7 @@ use super::{
     clock,
     contain::contain,
     hello::{Ends, Hello, peers_frame},
+    lock::lock,
     outbox::{Outbox, outbox},
     peers::{Guest, Peer},
 };
@@ -138,7 +139,7 @@ pub(super) async fn accept(
         }
         Judgement::Accept { answer, peer, .. } => {
             // Who is known comes in even when strangers hold all their places.
-            let is_known = context.heard.lock().is_ok_and(|heard| heard.is_known(&peer));
+            let is_known = lock(&context.heard).is_known(&peer);
             let place = if is_known { None } else { Some(context.place().ok_or(Ended::Full(addr))?) };
             stream.write_all(&answer).await?;
             context.peers.count("Tier2Handshake");
@@ -372,9 +373,7 @@ impl Session {
             let hello = Hello::try_from_slice(content).map_err(|e| Ended::Protocol(e.to_string()))?;
             self.is_validator = self.proven(&hello).is_some();
             self.hear(hello.peers);
-            if let Ok(mut heard) = self.context.heard.lock() {
-                heard.reached(&self.peer);
-            }
+            lock(&self.context.heard).reached(&self.peer);
             return Err(Ended::Full(self.remote));
         }
         if self.node.is_none() {
@@ -394,7 +393,7 @@ impl Session {
     /// Takes what a validator, or a node of the configuration, says of other nodes.
     fn hear(&self, peers: Vec<(PublicKey, SocketAddr)>) {
         let own = self.context.identity.key.public();
-        let Ok(mut heard) = self.context.heard.lock() else { return };
+        let mut heard = lock(&self.context.heard);
         if !self.is_validator && !heard.is_boot(&self.peer) {
             return;
         }
@@ -421,8 +420,8 @@ impl Session {
     fn has_room(&self) -> bool {
         let context = &self.context;
         let most = context.peers_max;
-        let wanted = context.heard.lock().map(|heard| heard.wanted(&context.identity.key.public(), most));
-        wanted.is_ok_and(|wanted| context.peers.make_room(&self.peer, most, &wanted))
+        let wanted = lock(&context.heard).wanted(&context.identity.key.public(), most);
+        context.peers.make_room(&self.peer, most, &wanted)
     }
 
     fn introduce(&mut self, hello: Hello) -> Result<Option<Event>, Ended> {
@@ -475,7 +474,7 @@ impl Session {
     /// Notes where the node is reached, and tells others if that is news. Says whether the node is known, and whether it is
     /// of the configuration.
     fn note_address(&self, is_validator: bool, addr: SocketAddr) -> (bool, bool) {
-        let Ok(mut heard) = self.context.heard.lock() else { return (false, false) };
+        let mut heard = lock(&self.context.heard);
         heard.reached(&self.peer);
         let is_news = is_validator && heard.introduced(self.peer, addr);
         let known = (heard.is_known(&self.peer), heard.is_boot(&self.peer));

@@ -23,6 +23,7 @@ use super::{
     heard::{Heard, TOLD_MAX},
     hello::{Ends, Hello},
     home::Home,
+    lock::lock,
     peers::{Peers, block_message},
 };
 use crate::core::{View, message_field as field};
@@ -117,7 +118,7 @@ impl Context {
         let ends = Ends { genesis_hash: self.identity.genesis_hash, sender, receiver };
         let facts = (self.listen_addr, self.height());
         // Those of which it only heard, too: who finds no place here looks for one there.
-        let heard = self.heard.lock().map(|heard| heard.addrs()).unwrap_or_default();
+        let heard = lock(&self.heard).addrs();
         let told = self.peers.validators().into_iter().chain(heard).collect::<BTreeMap<_, _>>();
         let told = told.into_iter().filter(|(key, _)| *key != receiver).take(TOLD_MAX).collect();
         Hello::new(ends, self.account.as_ref(), facts, told)

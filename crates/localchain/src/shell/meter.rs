@@ -1,6 +1,8 @@
 //! How much goes by in a second.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use super::lock::lock;
 
 #[derive(Debug, Default)]
 struct Seconds {
@@ -26,14 +28,14 @@ pub(super) struct Meter(Mutex<Seconds>);
 
 impl Meter {
     pub(super) fn add(&self, amount: u64, now_seconds: u64) {
-        let mut seconds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seconds = lock(&self.0);
         seconds.roll(now_seconds);
         seconds.current = seconds.current.saturating_add(amount);
     }
 
     /// What went by in the last whole second.
     pub(super) fn rate(&self, now_seconds: u64) -> u64 {
-        let mut seconds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seconds = lock(&self.0);
         seconds.roll(now_seconds);
         seconds.last
     }

@@ -31,7 +31,7 @@ pub(super) use self::{
     maker::add,
     traffic::{Call, Waiting},
 };
-use super::reload::ConfigMetrics;
+use super::{lock::lock, reload::ConfigMetrics};
 use crate::core::{Genesis, Node, Observation, Stats};
 
 /// neard's `log_summary_period`, unless its configuration says otherwise.
@@ -112,7 +112,7 @@ impl Metrics {
     /// Brings the metrics to what the core counts and to what waits for it.
     pub(super) fn follow(&self, stats: &Stats, waiting: Waiting) {
         self.traffic.waiting(waiting);
-        let Ok(mut last) = self.last.lock() else { return };
+        let mut last = lock(&self.last);
         if *last == *stats {
             return;
         }

@@ -15,6 +15,7 @@ use super::{
     connection::{Context, Ended, accept, dial},
     contain::contain,
     home::Home,
+    lock::lock,
     seldom::Seldom,
 };
 
@@ -143,12 +144,12 @@ impl Network {
             self.inbound -= 1;
             return;
         };
-        if let Ok(mut heard) = self.context.heard.lock() {
-            heard.failed(&key);
-            if !heard.is_known(&key) {
-                self.dials.remove(&key);
-            }
+        let mut heard = lock(&self.context.heard);
+        heard.failed(&key);
+        if !heard.is_known(&key) {
+            self.dials.remove(&key);
         }
+        drop(heard);
         let Some(dial) = self.dials.get_mut(&key) else { return };
         dial.is_running = false;
         // A connection that held was worth dialing at once; others wait longer each time.
@@ -164,13 +165,11 @@ impl Network {
         let now = Instant::now();
         let own = self.context.identity.key.public();
         let most = self.context.peers_max;
-        let Ok((heard, wanted)) =
-            self.context.heard.lock().map(|heard| (heard.addrs(), heard.wanted(&own, most)))
-        else {
-            return;
-        };
+        let heard = lock(&self.context.heard);
+        let (addrs, wanted) = (heard.addrs(), heard.wanted(&own, most));
+        drop(heard);
         self.context.peers.trim(most, &wanted);
-        for (key, addr) in heard {
+        for (key, addr) in addrs {
             let dialed = self.connections.len() - self.inbound;
             let is_wanted = wanted.contains(&key) && !self.context.peers.is_connected(&key);
             if key == own || !is_wanted || dialed >= DIALED_MAX {

@@ -73,6 +73,14 @@ impl Outgoing {
 }
 
 #[cfg(test)]
+impl Outgoing {
+    /// Frames that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -13,7 +13,7 @@ use axum::body::Bytes;
 use tokio_util::sync::CancellationToken;
 use tpsctl_near::{AccountId, PublicKey, p2p::block_frame};
 
-use super::{clock, heard::TOLD_MAX, meter::Meter, metrics::Metrics, outbox::Outbox};
+use super::{clock, heard::TOLD_MAX, lock::lock, meter::Meter, metrics::Metrics, outbox::Outbox};
 use crate::core::{Block, To};
 
 /// A connected node.
@@ -78,7 +78,7 @@ impl Peers {
 
     /// All connected nodes.
     pub(super) fn list(&self) -> Vec<PeerFacts> {
-        let Ok(nodes) = self.nodes.lock() else { return Vec::new() };
+        let nodes = self.nodes();
         let facts = |(key, (_, peer)): (&PublicKey, &(u64, Peer))| PeerFacts {
             key: *key,
             addr: peer.addr,
@@ -98,9 +98,8 @@ impl Peers {
         (self.received.rate(now), self.sent.rate(now))
     }
 
-    /// A connection that panicked while it held this left nothing half done: each change is one step.
     fn nodes(&self) -> MutexGuard<'_, BTreeMap<PublicKey, (u64, Peer)>> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.nodes)
     }
 
     /// Counts one message that came.
@@ -135,22 +134,18 @@ impl Peers {
     /// Adds a guest; says under which number.
     pub(super) fn add_guest(&self, guest: Guest) -> u64 {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        if let Ok(mut guests) = self.guests.lock() {
-            guests.insert(id, guest);
-        }
+        lock(&self.guests).insert(id, guest);
         id
     }
 
     /// It ended, or turned out to be a node.
     pub(super) fn remove_guest(&self, id: u64) {
-        if let Ok(mut guests) = self.guests.lock() {
-            guests.remove(&id);
-        }
+        lock(&self.guests).remove(&id);
     }
 
     /// Queues a block for all guests, encoded once. A guest that lets too many pile up is dropped.
     pub(super) fn tell_guests(&self, block: &Block) {
-        let Ok(guests) = self.guests.lock() else { return };
+        let guests = lock(&self.guests);
         if guests.is_empty() {
             return;
         }
@@ -165,7 +160,7 @@ impl Peers {
     /// Whether another known node may come where there may be `most`: there is room, or it is wanted and one that is not
     /// goes for it.
     pub(super) fn make_room(&self, key: &PublicKey, most: usize, wanted: &BTreeSet<PublicKey>) -> bool {
-        let Ok(nodes) = self.nodes.lock() else { return false };
+        let nodes = self.nodes();
         let known = || nodes.iter().filter(|(_, (_, peer))| peer.is_known && !peer.cancel.is_cancelled());
         // On a ring everybody has two.
         if nodes.contains_key(key) || known().count() < most.max(2) {
@@ -180,7 +175,7 @@ impl Peers {
     /// Drops known nodes that are not wanted until there are no more than `most`: of two that came at once, each may have
     /// found the last place.
     pub(super) fn trim(&self, most: usize, wanted: &BTreeSet<PublicKey>) {
-        let Ok(nodes) = self.nodes.lock() else { return };
+        let nodes = self.nodes();
         let known = nodes.iter().filter(|(_, (_, peer))| peer.is_known && !peer.cancel.is_cancelled());
         let (wanted, unwanted): (Vec<_>, Vec<_>) = known.partition(|(key, _)| wanted.contains(key));
         let room = most.max(2).saturating_sub(wanted.len());
@@ -228,15 +223,90 @@ impl Peers {
     fn send_where(&self, is_meant: impl Fn(&PublicKey, &Peer) -> bool, frame: &Bytes) {
         let nodes = self.nodes();
         for (key, (_, peer)) in nodes.iter().filter(|(key, (_, peer))| is_meant(key, peer)) {
-            if peer.cancel.is_cancelled() {
-                continue;
-            }
-            if peer.outbox.push(frame.clone()) {
-                self.sent.add(frame.len() as u64, clock::unix_seconds());
-            } else {
-                tracing::warn!(peer = %key, "dropped a peer that reads too slowly");
-                peer.cancel.cancel();
-            }
+            self.push(key, peer, frame);
         }
+    }
+
+    /// Says whether the peer takes the frame.
+    fn push(&self, key: &PublicKey, peer: &Peer, frame: &Bytes) -> bool {
+        if peer.cancel.is_cancelled() {
+            return false;
+        }
+        let is_taken = peer.outbox.push(frame.clone());
+        if is_taken {
+            self.sent.add(frame.len() as u64, clock::unix_seconds());
+        } else {
+            tracing::warn!(peer = %key, "dropped a peer that reads too slowly");
+            peer.cancel.cancel();
+        }
+        is_taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tpsctl_near::KeyPair;
+
+    use super::*;
+    use crate::shell::{
+        home::Home,
+        lock::poison,
+        outbox::{Outgoing, outbox},
+    };
+
+    fn id(text: &str) -> AccountId {
+        text.parse().expect("id")
+    }
+
+    fn key(number: u8) -> PublicKey {
+        KeyPair::from_seed([number; 32]).public()
+    }
+
+    fn peers() -> Peers {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/neard/home/node0");
+        let home = Home::read(&home).expect("the fixture's home");
+        Peers::new(Arc::new(Metrics::new(&home.settings.genesis)))
+    }
+
+    fn connect(peers: &Peers, number: u8, account: Option<&str>) -> Outgoing {
+        let (outbox, outgoing) = outbox();
+        let peer = Peer {
+            account: account.map(id),
+            addr: "127.0.0.1:1".parse().expect("an address"),
+            is_known: true,
+            dialer: key(number),
+            outbox,
+            cancel: CancellationToken::new(),
+        };
+        peers.add(key(number), peer).expect("a place");
+        outgoing
+    }
+
+    #[test]
+    fn a_panic_under_a_lock_does_not_silence_the_node() {
+        let peers = peers();
+        poison(&peers.nodes);
+        poison(&peers.guests);
+        let node = connect(&peers, 1, Some("one"));
+        peers.send(&To::All, &Bytes::from_static(b"frame"));
+        assert_eq!(node.waiting(), 1);
+        assert_eq!(peers.list().len(), 1);
+        let wanted = BTreeSet::from([key(5)]);
+        assert!(peers.make_room(&key(5), 2, &wanted), "there is room");
+        let (outbox, guest) = outbox();
+        let cancel = CancellationToken::new();
+        let guest_id = peers.add_guest(Guest { outbox, cancel: cancel.clone() });
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/neard/home/node0");
+        let block = Home::read(&home).expect("the fixture's home").settings.genesis.block();
+        peers.tell_guests(&block);
+        assert_eq!(guest.waiting(), 1);
+        peers.remove_guest(guest_id);
+        peers.tell_guests(&block);
+        assert_eq!(guest.waiting(), 1, "it went");
+        let others = [connect(&peers, 2, Some("two")), connect(&peers, 3, Some("three"))];
+        peers.trim(2, &BTreeSet::from([key(1), key(2)]));
+        assert!(peers.nodes()[&key(3)].1.cancel.is_cancelled(), "{others:?}");
     }
 }

@@ -6,6 +6,7 @@ use fs_err as fs;
 use prometheus::IntGauge;
 
 use super::maker::Maker;
+use crate::shell::lock::lock;
 
 /// The kernel's unit of times in /proc, which every Linux tells programs in.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -33,9 +34,8 @@ impl HostMetrics {
         if let Some(bytes) = resident_bytes(&read("/proc/self/status")) {
             self.memory_usage.set(bytes.cast_signed());
         }
-        let (Some(ticks), Ok(mut last)) = (cpu_ticks(&read("/proc/self/stat")), self.last.lock()) else {
-            return;
-        };
+        let Some(ticks) = cpu_ticks(&read("/proc/self/stat")) else { return };
+        let mut last = lock(&self.last);
         if let Some(percent) = last.and_then(|last| percent(last, (now, ticks))) {
             self.cpu_usage.set(percent);
         }

@@ -32,8 +32,8 @@ pub struct View {
     pub is_syncing: bool,
     /// For which shards the node produces chunks, by index.
     pub produces: Vec<bool>,
-    /// Whom to forward transactions of a shard to, by index.
-    pub next_producers: Vec<AccountId>,
+    /// Whom to forward transactions of a shard to, by index: who makes its chunk after the next, then its other producers.
+    pub next_producers: Vec<Vec<AccountId>>,
     pub(crate) known: Arc<BTreeMap<CryptoHash, u64>>,
     pub(crate) validity_period: u64,
     pub(crate) tallies: Tallies,

@@ -4,10 +4,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::{Semaphore, watch};
-use tpsctl_near::SignedTransaction;
+use tpsctl_near::{AccountId, SignedTransaction};
 
 use super::{driver::Inputs, metrics::Metrics, peers::Peers};
-use crate::core::{Admitted, InvalidTx, Message, Received, To, VerifiedTransaction, View, admit};
+use crate::core::{Admitted, InvalidTx, Message, Received, VerifiedTransaction, View, admit};
 
 /// Batches checked at once; blocks need the other threads.
 const THREADS: usize = 2;
@@ -37,7 +37,7 @@ pub(super) enum Forwarding {
 pub(super) enum Route {
     /// Into a pool here.
     Pool,
-    /// To a producer of its shard.
+    /// To a producer of its shard, if one is connected.
     Forwarded,
     /// Nowhere: it is not for this node and was forwarded already.
     Dropped,
@@ -83,8 +83,13 @@ impl Admission {
         admit(vec![Received::of_signed(transaction)], &view).pop().unwrap_or(Err(InvalidTx::Expired))
     }
 
-    fn forward(&self, to: &To, transactions: Vec<Vec<u8>>) {
-        self.peers.send(to, &Message::Transactions(transactions).frame().into());
+    /// Transactions that no producer takes are lost, as they are in neard.
+    fn forward(&self, to: &[AccountId], transactions: Vec<Vec<u8>>) {
+        let count = transactions.len() as u64;
+        if !self.peers.send_to_one(to, &Message::Transactions(transactions).frame().into()) {
+            tracing::debug!(count, "dropped transactions: no producer of their shard is connected");
+            self.metrics.not_forwarded(count);
+        }
     }
 
     async fn route(&self, admitted: Vec<Arc<VerifiedTransaction>>, forwarding: Forwarding) -> Vec<Route> {
@@ -110,23 +115,83 @@ impl Admission {
             }
         }
         for (shard, transactions) in others {
-            let to = To::Validator(view.next_producers[shard].clone());
+            let to = &view.next_producers[shard];
             let mut part: Vec<Vec<u8>> = Vec::new();
             let mut bytes = 0;
             for transaction in transactions {
                 if bytes + transaction.len() > FORWARD_BYTES_MAX && !part.is_empty() {
-                    self.forward(&to, std::mem::take(&mut part));
+                    self.forward(to, std::mem::take(&mut part));
                     bytes = 0;
                 }
                 bytes += transaction.len();
                 part.push(transaction);
             }
-            self.forward(&to, part);
+            self.forward(to, part);
         }
         if !own.is_empty() {
             // The core ends only when the node does.
             drop(self.inputs.transactions.send(own).await);
         }
         routes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tokio::sync::mpsc;
+    use tpsctl_near::{Action, KeyPair, Transaction};
+
+    use super::*;
+    use crate::{
+        core::Node,
+        shell::{
+            home::Home,
+            peers::tests::{connect, peers},
+        },
+    };
+
+    fn inputs() -> Inputs {
+        Inputs { events: mpsc::channel(1).0, transactions: mpsc::channel(1).0, queries: mpsc::channel(1).0 }
+    }
+
+    #[tokio::test]
+    async fn what_no_producer_of_its_shard_takes_is_counted() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/neard/home/node0");
+        let settings = Home::read(&home).expect("the fixture's home").settings;
+        let metrics = Arc::new(Metrics::new(&settings.genesis));
+        let view = Arc::clone(Node::new(settings).view());
+        let ids = ["000", "zzz"].map(|text| text.parse::<AccountId>().expect("id"));
+        let signer_id =
+            ids.into_iter().find(|id| !view.produces[view.shard_of(id)]).expect("one of two shards");
+        let producers = view.next_producers[view.shard_of(&signer_id)].clone();
+        let key = KeyPair::from_seed([7; 32]);
+        let transaction = Transaction {
+            receiver_id: signer_id.clone(),
+            signer_id,
+            public_key: key.public(),
+            nonce: 1,
+            block_hash: view.head.block.hash(),
+            actions: vec![Action::Transfer { deposit: 1 }],
+        };
+        let signed = transaction.sign(&key);
+        let (peers, (_sender, receiver)) = (Arc::new(peers()), watch::channel(view));
+        let admission = Admission::new(receiver, inputs(), Arc::clone(&peers), Arc::clone(&metrics));
+        let dropped = || {
+            let text = metrics.text().expect("text");
+            let name = "near_dropped_message_by_type_and_reason_count{";
+            text.lines().find(|line| line.starts_with(name)).map(str::to_owned)
+        };
+        let producer = producers.last().expect("somebody");
+        let others: Vec<_> = (1..3).map(|number| connect(&peers, number, None)).collect();
+        assert_eq!(admission.admit_one(signed.clone()).await, Ok(Route::Forwarded));
+        let counted = dropped().expect("counted");
+        assert!(counted.ends_with(" 1") && counted.contains("\"ForwardTx\""), "{counted}");
+        let outgoing = connect(&peers, 3, Some(producer.as_str()));
+        assert_eq!(admission.admit_one(signed).await, Ok(Route::Forwarded));
+        assert_eq!(outgoing.waiting(), 1);
+        assert_eq!(dropped(), Some(counted), "that one was not dropped");
+        assert!(others.iter().all(|other| other.waiting() == 0));
     }
 }

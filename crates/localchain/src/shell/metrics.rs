@@ -153,6 +153,11 @@ impl Metrics {
         metric.inc();
     }
 
+    /// Transactions for other nodes' pools that no node was there for.
+    pub(super) fn not_forwarded(&self, count: u64) {
+        self.traffic.dropped.with_label_values(&["ForwardTx", "NoRouteFound"]).inc_by(count);
+    }
+
     /// A call of JSON-RPC was answered, perhaps by an error with this code.
     pub(super) fn answered(&self, call: &Call, time: Duration, error: Option<i64>) {
         self.traffic.answered(call, time, error);

@@ -220,6 +220,15 @@ impl Peers {
         );
     }
 
+    /// Queues a frame for the first of these validators whose node is connected and takes it. Says whether there is one.
+    pub(super) fn send_to_one(&self, accounts: &[AccountId], frame: &Bytes) -> bool {
+        let nodes = self.nodes();
+        accounts.iter().any(|account| {
+            let mut meant = nodes.iter().filter(|(_, (_, peer))| peer.account.as_ref() == Some(account));
+            meant.any(|(key, (_, peer))| self.push(key, peer, frame))
+        })
+    }
+
     fn send_where(&self, is_meant: impl Fn(&PublicKey, &Peer) -> bool, frame: &Bytes) {
         let nodes = self.nodes();
         for (key, (_, peer)) in nodes.iter().filter(|(key, (_, peer))| is_meant(key, peer)) {
@@ -244,7 +253,7 @@ impl Peers {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
 
     use tpsctl_near::KeyPair;
@@ -264,13 +273,13 @@ mod tests {
         KeyPair::from_seed([number; 32]).public()
     }
 
-    fn peers() -> Peers {
+    pub(in crate::shell) fn peers() -> Peers {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/neard/home/node0");
         let home = Home::read(&home).expect("the fixture's home");
         Peers::new(Arc::new(Metrics::new(&home.settings.genesis)))
     }
 
-    fn connect(peers: &Peers, number: u8, account: Option<&str>) -> Outgoing {
+    pub(in crate::shell) fn connect(peers: &Peers, number: u8, account: Option<&str>) -> Outgoing {
         let (outbox, outgoing) = outbox();
         let peer = Peer {
             account: account.map(id),
@@ -282,6 +291,22 @@ mod tests {
         };
         peers.add(key(number), peer).expect("a place");
         outgoing
+    }
+
+    #[test]
+    fn one_frame_goes_to_the_first_that_is_there() {
+        let peers = peers();
+        let (accounts, frame) = ([id("one"), id("two"), id("three")], Bytes::from_static(b"frame"));
+        assert!(!peers.send_to_one(&accounts, &frame), "nobody is there");
+        let stranger = connect(&peers, 9, None);
+        assert!(!peers.send_to_one(&accounts, &frame), "nobody who is meant");
+        let (three, two) = (connect(&peers, 3, Some("three")), connect(&peers, 2, Some("two")));
+        assert!(peers.send_to_one(&accounts, &frame));
+        assert_eq!((two.waiting(), three.waiting()), (1, 0));
+        peers.nodes()[&key(2)].1.cancel.cancel();
+        assert!(peers.send_to_one(&accounts, &frame), "one that ends is passed over");
+        assert_eq!((two.waiting(), three.waiting(), stranger.waiting()), (1, 1, 0));
+        assert!(!peers.send_to_one(&[], &frame));
     }
 
     #[test]

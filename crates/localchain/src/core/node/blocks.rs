@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     sync::Arc,
     time::Duration,
 };
@@ -435,8 +436,10 @@ impl Node {
         let empty = || crate::core::Snapshot { block: Arc::clone(head), states: vec![None; shards] };
         let snapshot = |at| chain.snapshot(at).unwrap_or_else(empty);
         let next = |shard| {
-            let producer = assignment.chunk_producer(head.height() + 2, shard);
-            assignment.validators()[producer].account_id.clone()
+            let first = assignment.chunk_producer(head.height() + 2, shard);
+            let others = assignment.producers(shard).iter().copied().filter(|other| *other != first);
+            let account = |index: usize| assignment.validators()[index].account_id.clone();
+            iter::once(first).chain(others).map(account).collect()
         };
         View {
             head: snapshot(BlockRef::Head),

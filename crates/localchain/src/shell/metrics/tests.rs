@@ -230,6 +230,16 @@ fn roles_and_the_machine_are_summarized() {
     assert!(value(&metrics, "near_memory_usage_bytes", &[]) > 100_000.0);
 }
 
+#[test]
+fn what_cannot_be_forwarded_is_counted_by_transaction() {
+    let metrics = Metrics::new(&settings().genesis);
+    metrics.not_forwarded(3);
+    metrics.not_forwarded(1);
+    // Labels in order: reason, type.
+    let labels = ["NoRouteFound", "ForwardTx"];
+    assert_value(&metrics, "near_dropped_message_by_type_and_reason_count", &labels, 4.0);
+}
+
 /// A chain of so many shards, each with a validator of its own.
 fn wide(shards: u64) -> Settings {
     let id = |text: String| -> AccountId { text.parse().expect("id") };

@@ -50,6 +50,7 @@ pub(super) struct TrafficMetrics {
     pub(super) connections: IntGauge,
     pub(super) messages: IntCounterVec,
     pub(super) panics: IntCounter,
+    pub(super) dropped: IntCounterVec,
     pending: IntGaugeVec,
     rpc_total: IntCounterVec,
     rpc_time: HistogramVec,
@@ -68,6 +69,13 @@ impl TrafficMetrics {
                     "Number of messages received from peers by message types",
                 ),
                 &["type"],
+            ),
+            dropped: make.counters(
+                (
+                    "near_dropped_message_by_type_and_reason_count",
+                    "Total count of messages which were dropped by type of message and reason why the message has been dropped",
+                ),
+                &["type", "reason"],
             ),
             panics: make.counter((
                 "tpsctl_connection_panics_total",

@@ -9,7 +9,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tpsctl_model::{Millis, NodeName, plan::RunPlan};
-use tpsctl_rpc::{Client, PeerTarget};
+use tpsctl_rpc::{Client, PeerTarget, RpcError, jsonrpc::StatusView};
 use tpsctl_workload::{Keyring, NonceRange};
 
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
 /// A node that is well completes a handshake in milliseconds; neard itself gives one up after 20 s.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Time for one RPC call while the session stands. Short, because another producer can be asked.
+/// Time for one RPC call. Short, because it is made again, or another producer is asked.
 const CALL_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Pause between looks at the height.
@@ -162,11 +162,12 @@ async fn reach(
     targets: Vec<(usize, &LoadTarget)>,
 ) -> Result<Vec<Producer>, AgentError> {
     let mut producers = Vec::with_capacity(targets.len());
+    let until = Instant::now() + plan.node.ready_timeout_ms.as_duration();
     for (shard, target) in targets {
         let failed =
             |source| AgentError::Status { producer: target.producer.clone(), source: Box::new(source) };
         let client = Client::new(target.rpc).map_err(failed)?.with_deadline(CALL_DEADLINE);
-        let status = client.status().await.map_err(failed)?;
+        let status = status_by(&client, until).await.map_err(failed)?;
         if status.chain_id != keyring.chain().id() {
             return Err(AgentError::OtherChain {
                 producer: target.producer.clone(),
@@ -188,6 +189,19 @@ async fn reach(
     Ok(producers)
 }
 
+/// The node's state, asked again until it answers or the time is over: a host that is busy makes a node slow.
+async fn status_by(client: &Client, until: Instant) -> Result<StatusView, RpcError> {
+    loop {
+        match client.status().await {
+            Err(error) if Instant::now() < until => {
+                tracing::debug!(%error, "no state yet");
+                sleep(HEIGHT_POLL).await;
+            }
+            answered => return answered,
+        }
+    }
+}
+
 /// The height above all that any of `producers` knew at first, once each of them has reached it: no load that ended
 /// before can have used a nonce of its range (see [`tpsctl_workload::nonce`]).
 async fn pass_head(producers: &[Producer], deadline: Millis) -> Result<u64, AgentError> {
@@ -195,7 +209,8 @@ async fn pass_head(producers: &[Producer], deadline: Millis) -> Result<u64, Agen
     let wanted = producers.iter().map(|producer| producer.dial.target.height).max().unwrap_or(0) + 1;
     for producer in producers {
         loop {
-            let status = producer.client.status().await.map_err(|error| status_error(producer, error))?;
+            let status =
+                status_by(&producer.client, until).await.map_err(|error| status_error(producer, error))?;
             let height = status.sync_info.latest_block_height;
             if height >= wanted {
                 break;
@@ -214,7 +229,7 @@ async fn pass_head(producers: &[Producer], deadline: Millis) -> Result<u64, Agen
     Ok(wanted)
 }
 
-fn status_error(producer: &Producer, source: tpsctl_rpc::RpcError) -> AgentError {
+fn status_error(producer: &Producer, source: RpcError) -> AgentError {
     AgentError::Status { producer: producer.target.producer.clone(), source: Box::new(source) }
 }
 

@@ -40,9 +40,10 @@ pub(crate) async fn recover(bench: &mut Bench<'_>, aftermath: Aftermath) -> Resu
         () = bench.interrupt.cancelled() => return Err(ControllerError::Interrupted),
     }
     let was_disturbed = aftermath.is_agent_lost || aftermath.is_clock_stepped || !aftermath.ended.is_empty();
-    // An undisturbed trial has waited for this already.
-    let timeout = if was_disturbed { bench.plan.trial.idle_timeout_ms.as_duration() } else { Duration::ZERO };
-    wait_until_idle(bench, timeout).await
+    // An undisturbed trial has waited so long already.
+    let timeout = bench.plan.trial.idle_timeout_ms.as_duration();
+    let left = if was_disturbed { timeout } else { Duration::ZERO };
+    wait_until_idle(bench, timeout, Instant::now() + left).await
 }
 
 /// Starts ended nodes again and waits until they are ready. Another end meanwhile is one too many: the network cannot be
@@ -70,9 +71,12 @@ async fn restart(bench: &mut Bench<'_>, ended: &[NodeName]) -> Result<(), Contro
     }
 }
 
-/// Waits for the idle proof.
-pub(crate) async fn wait_until_idle(bench: &mut Bench<'_>, timeout: Duration) -> Result<(), ControllerError> {
-    let deadline = Instant::now() + timeout;
+/// Waits for the idle proof; at `deadline`, `timeout` is over.
+pub(crate) async fn wait_until_idle(
+    bench: &mut Bench<'_>,
+    timeout: Duration,
+    deadline: Instant,
+) -> Result<(), ControllerError> {
     loop {
         let IdleProof::Busy { pending, quiet_blocks, unread } = bench.watch.idle_proof() else {
             return Ok(());

@@ -105,7 +105,8 @@ pub async fn inject(
 async fn inject_on(bench: &mut Bench<'_>, order: &TrialOrder) -> Result<TrialRecord, ControllerError> {
     bench.connect().await?;
     bench.watch.load_ended(clock::unix_ns());
-    recover::wait_until_idle(bench, bench.plan.trial.idle_timeout_ms.as_duration()).await?;
+    let timeout = bench.plan.trial.idle_timeout_ms.as_duration();
+    recover::wait_until_idle(bench, timeout, tokio::time::Instant::now() + timeout).await?;
     Ok(trial::run(bench, order).await?.0)
 }
 

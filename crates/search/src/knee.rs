@@ -18,7 +18,7 @@ use tpsctl_model::{
     verdict::Verdict,
 };
 
-use crate::tally::{Lean, Tallies};
+use crate::tally::{Lean, Tallies, Tally};
 
 /// A trial that was judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -158,10 +158,16 @@ pub fn next(plan: &SearchPlan, invalid_retries: u32, history: &[Trial], elapsed_
         return Step::GiveUp { why };
     }
     let tallies = Tallies::of(history, plan.confirmations);
-    let wish = if tallies.at(0).passes == 0 {
-        Wish::new(0, "idle: the network without load")
-    } else {
-        wish(plan, &tallies)
+    let wish = match tallies.at(0) {
+        Tally { passes: 0, fails: 0, .. } => Wish::new(0, "idle: the network without load"),
+        Tally { passes: 0, fails, .. } => {
+            let of = tallies.confirmations();
+            Wish::new(
+                0,
+                format!("idle: again without load, since that missed the goal, fail {fails} of {of}"),
+            )
+        }
+        _ => wish(plan, &tallies),
     };
     match wish {
         Wish::Done { low, high } => Step::Done { low, high },
@@ -198,15 +204,16 @@ fn trial(rate: u64, why: String, history: &[Trial]) -> Step {
 
 /// Reasons to end that do not depend on what comes next.
 fn hopeless(plan: &SearchPlan, invalid_retries: u32, history: &[Trial]) -> Option<GiveUp> {
-    let idle_failure =
-        history.iter().find(|trial| trial.rate == 0 && matches!(trial.verdict, Verdict::Fail { .. }));
-    if let Some(trial) = idle_failure {
-        return Some(GiveUp::IdleFails { cause: trial.verdict.cause() });
-    }
     let tallies = Tallies::of(history, plan.confirmations);
     if let Some(rate) = tallies.dies_twice() {
         let low = tallies.confirmed_pass().filter(|low| *low < rate);
         return Some(GiveUp::NodeDiesTwice { rate, low });
+    }
+    let idle = tallies.at(0);
+    if idle.passes == 0 && idle.fails >= tallies.confirmations() {
+        let failed = |trial: &&Trial| trial.rate == 0 && matches!(trial.verdict, Verdict::Fail { .. });
+        let cause = history.iter().rfind(failed).map(|trial| trial.verdict.cause());
+        return Some(GiveUp::IdleFails { cause: cause.unwrap_or_default() });
     }
     let last = history.last()?;
     let like_the_last =

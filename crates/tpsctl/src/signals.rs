@@ -7,6 +7,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// Makes a limit on the size of files (`ulimit -f`) an error of the write, as a full disk is one, and not the end of the
+/// program, which would leave its network behind. Must be called within a runtime.
+fn survive_file_limit() -> std::io::Result<()> {
+    // Who has asked for a signal is not ended by it, whether it is waited for or not.
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
+}
+
 /// What the user asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupts {
@@ -28,6 +35,7 @@ impl Interrupts {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut quit = signal(SignalKind::quit())?;
         let mut hangup = signal(SignalKind::hangup())?;
+        survive_file_limit()?;
         for token in [&self.first, &self.second] {
             tokio::select! {
                 _ = interrupt.recv() => {}
@@ -53,6 +61,7 @@ pub(crate) struct NodeSignals {
 impl NodeSignals {
     /// Hears signals from now on. Must be called within a runtime.
     pub(crate) fn new() -> std::io::Result<Self> {
+        survive_file_limit()?;
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,

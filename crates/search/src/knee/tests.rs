@@ -63,10 +63,17 @@ fn short(step: &Step) -> String {
 #[test]
 fn scripts_of_verdicts() {
     let table = [
-        // The idle trial comes first, is repeated only when invalid, and ends all when it fails.
+        // The idle trial comes first, is repeated when invalid and until a failure is confirmed, which ends all.
         ("", "probe 0"),
         ("0I", "repeat 0"),
-        ("0F", "the idle network misses the goal: missed 9 of 100 chunk slots (at most 2 %)"),
+        ("0F", "repeat 0"),
+        ("0F 0I", "repeat 0"),
+        ("0F 0P", "probe 100"),
+        (
+            "0X 0X",
+            "node dies at 0 transfers/s per shard: it ended by itself in two trials; no rate had passed for certain",
+        ),
+        ("0F 0F", "the idle network misses the goal: missed 9 of 100 chunk slots (at most 2 %)"),
         (
             "0I 0I 0I 0I",
             "4 trials in a row were invalid at 0 transfers/s per shard, more than may be repeated; the last: the wall clock was stepped",
@@ -130,6 +137,7 @@ fn scripts_of_verdicts() {
 fn every_trial_says_why() {
     let table = [
         ("", "idle: the network without load"),
+        ("0F", "idle: again without load, since that missed the goal, fail 1 of 2"),
         ("0P", "bracket: the scenario's first rate"),
         ("0P 100P", "bracket: no failure yet, 2 times the last rate"),
         ("0P 3200P", "bracket: no failure yet, the search's upper bound"),

@@ -120,3 +120,25 @@ fn slow_a_disk_that_fills_in_mid_trial() {
         kept.iter().filter(|path| path.extension().is_some_and(|end| end == "partial" || end == "tmp"));
     assert_eq!(halves.count(), 0, "{kept:?}");
 }
+
+/// A limit on the size of files is as a disk that is full for each file: the program goes on, and nothing is left behind.
+#[test]
+fn slow_a_limit_on_the_size_of_files_leaves_nothing_behind() {
+    let bench = Bench::new();
+    let mut command = Command::new("sh");
+    // In blocks of 512 bytes: the genesis of ten accounts a shard fits, what nodes' metrics are kept in does not.
+    command
+        .args(["-c", "ulimit -f 56; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_tpsctl")])
+        .args(["scenario", "run", "quickstart", "--json"])
+        .args(SMALL)
+        .args(["--set", "chain.accounts_per_shard=10"])
+        .current_dir(bench.dir.path())
+        .env_remove("RUST_LOG");
+    let (code, stdout, stderr) = Running::of(command).finish();
+    assert!(code.is_some(), "no signal ends it: {stderr}");
+    assert!(stderr.contains("File too large"), "{stderr}");
+    let run: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
+    assert!(run["trials"].as_array().is_some_and(|trials| trials.len() > 1), "{run}");
+    assert_eq!(run["processes_left"], 0);
+    assert_eq!(bench.processes(), Vec::<u32>::new());
+}

@@ -9,6 +9,8 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::Instant;
+pub(crate) use tpsctl_testports::free_ports;
 
 /// The program under test, in a directory of its own.
 pub(crate) struct Bench {
@@ -120,13 +122,20 @@ impl Running {
 
     /// Reads stderr until a line has `text`; fails with everything seen after `seconds` or at the end.
     pub(crate) fn wait_for(&mut self, text: &str, seconds: u64) -> String {
-        while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(seconds)) {
-            self.seen.push(line.clone());
+        let deadline = Instant::now() + Duration::from_secs(seconds);
+        while let Some(line) = self.next_line(deadline) {
             if line.contains(text) {
                 return line;
             }
         }
         panic!("no line with `{text}`; seen:\n{}", self.seen.join("\n"));
+    }
+
+    /// The next line of stderr, which is kept among those seen; none at the deadline or the end.
+    fn next_line(&mut self, deadline: Instant) -> Option<String> {
+        let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()?;
+        self.seen.push(line.clone());
+        Some(line)
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -135,10 +144,12 @@ impl Running {
 
     /// After `lead`, stops the whole program for `stall`, then lets it go on. Nothing is waited for: when the fault comes
     /// and how long it lasts is the fault itself.
-    pub(crate) fn stall(&self, lead: Duration, stall: Duration) {
-        drop(self.lines.recv_timeout(lead));
+    pub(crate) fn stall(&mut self, lead: Duration, stall: Duration) {
+        let stop_at = Instant::now() + lead;
+        while self.next_line(stop_at).is_some() {}
         self.signal(Signal::STOP);
-        drop(self.lines.recv_timeout(stall));
+        let go_on_at = Instant::now() + stall;
+        while self.next_line(go_on_at).is_some() {}
         self.signal(Signal::CONT);
     }
 
@@ -186,9 +197,4 @@ pub(crate) fn home_with_ports(to: &Path, node: &str, ports: &[(&str, u16)]) {
         config = config.replace(old, &format!("[::1]:{new}"));
     }
     fs_err::write(to.join("config.json"), config).expect("home");
-}
-
-pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners = [(); N].map(|()| std::net::TcpListener::bind("[::1]:0").expect("a port"));
-    listeners.map(|listener| listener.local_addr().expect("bound").port())
 }

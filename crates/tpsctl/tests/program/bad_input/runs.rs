@@ -11,6 +11,7 @@ use std::{
 };
 
 use serde_json::json;
+use tokio::net::TcpSocket;
 use tpsctl_model::plan::RunPlan;
 use tpsctl_near::KeyPair;
 use tpsctl_provider::{
@@ -93,10 +94,17 @@ fn made_run(bench: &Bench, process: Option<&Idler>, rpc: SocketAddr, p2p: Socket
     root
 }
 
-/// Addresses at which nobody listens.
-fn dead() -> (SocketAddr, SocketAddr) {
-    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    let [rpc, p2p] = listeners.each_ref().map(|listener| listener.local_addr().expect("bound"));
+/// Addresses at which nobody listens: sockets that have them and do not.
+fn dead() -> [TcpSocket; 2] {
+    [(); 2].map(|()| {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
+        socket
+    })
+}
+
+fn addresses(sockets: &[TcpSocket; 2]) -> (SocketAddr, SocketAddr) {
+    let [rpc, p2p] = sockets.each_ref().map(|socket| socket.local_addr().expect("bound"));
     (rpc, p2p)
 }
 
@@ -142,7 +150,8 @@ fn a_ledger_that_is_damaged() {
 #[test]
 fn artefacts_that_are_damaged() {
     let bench = Bench::new();
-    let (rpc, p2p) = dead();
+    let dead = dead();
+    let (rpc, p2p) = addresses(&dead);
     let root = made_run(&bench, None, rpc, p2p);
     let report = |says: &[&str]| assert_refused(&bench, &["report"], OURS, says);
     assert_refused(&bench, &["report"], OURS, &["read `", "fingerprints.json", "what helps"]);
@@ -167,7 +176,8 @@ fn artefacts_that_are_damaged() {
 #[test]
 fn a_network_that_is_gone() {
     let bench = Bench::new();
-    let (rpc, p2p) = dead();
+    let dead = dead();
+    let (rpc, p2p) = addresses(&dead);
     made_run(&bench, None, rpc, p2p);
     assert_refused(&bench, INJECT, BAD_INPUT, &["load run `made`", "not running", "`tpsctl up`"]);
     let status = bench.run(&["status"]);
@@ -190,7 +200,8 @@ fn assert_inject_fails(bench: &Bench, root: &Path, says: &[&str]) {
 fn a_node_that_runs_and_does_not_listen() {
     let bench = Bench::new();
     let idler = Idler::start();
-    let (rpc, p2p) = dead();
+    let dead = dead();
+    let (rpc, p2p) = addresses(&dead);
     let root = made_run(&bench, Some(&idler), rpc, p2p);
     let address = rpc.to_string();
     assert_inject_fails(
@@ -265,7 +276,8 @@ fn a_node_that_answers_nonsense() {
 fn a_second_injection_beside_the_first() {
     let bench = Bench::new();
     let idler = Idler::start();
-    let (rpc, p2p) = dead();
+    let dead = dead();
+    let (rpc, p2p) = addresses(&dead);
     let root = made_run(&bench, Some(&idler), rpc, p2p);
     let lock = fs_err::File::create(root.join("inject.lock")).expect("create");
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("a lock");
@@ -277,7 +289,8 @@ fn a_second_injection_beside_the_first() {
 fn a_deployment_of_another_version() {
     let bench = Bench::new();
     let idler = Idler::start();
-    let (rpc, p2p) = dead();
+    let dead = dead();
+    let (rpc, p2p) = addresses(&dead);
     let root = made_run(&bench, Some(&idler), rpc, p2p);
     fs_err::write(root.join("deployment.json"), json!({ "schema": "tpsctl.deployment/9" }).to_string())
         .expect("write");

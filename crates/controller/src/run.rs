@@ -81,7 +81,7 @@ async fn measure(
     match contained(searched).await {
         Ok(()) => {}
         Err(_) if interrupt.is_cancelled() => hunt.outcome = Outcome::Interrupted,
-        Err(error) => hunt.outcome = summary::outcome_of(&error),
+        Err(error) => hunt.outcome = summary::outcome_of(&error, &hunt.trials),
     }
     hunt
 }

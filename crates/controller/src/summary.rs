@@ -19,8 +19,13 @@ use crate::{
     teardown::Teardown,
 };
 
-/// The outcome of a run that an error ended.
-pub(crate) fn outcome_of(error: &ControllerError) -> Outcome {
+/// The outcome of a run that an error ended after `trials`.
+pub(crate) fn outcome_of(error: &ControllerError, trials: &[TrialRecord]) -> Outcome {
+    if let (ControllerError::NotIdle { .. }, Some(last)) = (error, trials.last())
+        && matches!(last.verdict, Verdict::Invalid { .. })
+    {
+        return not_idle_after_invalid(error, last);
+    }
     let mut why = format!("failed to {}", chain(error));
     if let ControllerError::Provider { source } = error
         && let Some(hint) = source.hint()
@@ -37,6 +42,18 @@ pub(crate) fn outcome_of(error: &ControllerError) -> Outcome {
     }
 }
 
+/// Where our own side failed in the last trial, that the network is not idle after it says nothing of the network.
+fn not_idle_after_invalid(error: &ControllerError, last: &TrialRecord) -> Outcome {
+    let what = format!("failed to {}; trial {} was invalid before: {}", chain(error), last.trial, last.cause);
+    let is_busy = last.verdict.is_short_of_host();
+    let advice = if is_busy {
+        "; the host was too busy to load and watch this network: run it on a quiet one"
+    } else {
+        ""
+    };
+    Outcome::Invalid { why: format!("{what}{advice}") }
+}
+
 fn knee(interval: Option<(u64, Option<u64>)>, shards: u64) -> Option<Knee> {
     let (low, high) = interval?;
     Some(Knee {
@@ -49,15 +66,15 @@ fn knee(interval: Option<(u64, Option<u64>)>, shards: u64) -> Option<Knee> {
 }
 
 /// The worst of what the search found, what the accounts say and what is left.
-fn outcome(found: &Outcome, accounting: &Accounting, ending: &Teardown) -> Outcome {
+fn outcome(hunt: &Hunt, accounting: &Accounting, ending: &Teardown) -> Outcome {
     if !ending.left.is_empty() {
         let why = format!("failed to end {}; `tpsctl down` tries again", ending.left.join(", "));
         return Outcome::ProviderFailed { why };
     }
     if let Some(fault) = &ending.fault {
-        return outcome_of(fault);
+        return outcome_of(fault, &hunt.trials);
     }
-    match found {
+    match &hunt.outcome {
         Outcome::Done | Outcome::Inconclusive { .. } | Outcome::GoalNotMet { .. } if !accounting.closed => {
             let why = format!("the accounts do not add up: {} transfers unexplained", accounting.difference);
             Outcome::Invalid { why }
@@ -108,7 +125,7 @@ pub(crate) fn assemble(
     let ended = Course {
         started_unix_ns: prepared.started_unix_ns,
         ended_unix_ns: clock::unix_ns(),
-        outcome: outcome(&hunt.outcome, &accounting, ending),
+        outcome: outcome(&hunt, &accounting, ending),
         interval: hunt.interval,
         bounds: tpsctl_search::bounds(&hunt.history, prepared.plan.search.confirmations),
         limited_by: hunt.limited_by,
@@ -159,5 +176,73 @@ pub(crate) fn result_of(basis: &Basis<'_>, ended: Course) -> RunResult {
         fingerprints: basis.fingerprints.clone(),
         processes_left: ended.processes_left,
         warnings,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tpsctl_model::{
+        load::QuantilesMs,
+        result::TrialCounts,
+        verdict::{BrokenCriterion, InvalidCause},
+    };
+
+    use super::*;
+
+    fn trial(verdict: Verdict) -> TrialRecord {
+        TrialRecord {
+            trial: 4,
+            rate_per_shard: 500,
+            why: String::new(),
+            cause: verdict.cause(),
+            verdict,
+            counts: TrialCounts::default(),
+            block_time_ms: QuantilesMs::default(),
+            send_lag_ms: QuantilesMs::default(),
+            shards: Vec::new(),
+            skipped_heights: 0,
+            load_seconds: 0.0,
+            drain_seconds: 0.0,
+        }
+    }
+
+    fn not_idle() -> ControllerError {
+        let timeout = Duration::from_mins(1);
+        ControllerError::NotIdle { timeout, pending: 0, quiet_blocks: 1, unread: Vec::new() }
+    }
+
+    #[test]
+    fn a_network_that_is_not_idle_after_an_invalid_trial_was_not_measured() {
+        let short = InvalidCause::Unsent { share: 0.3, share_max: 0.001 };
+        let gap =
+            InvalidCause::Gap { source: "node1".to_owned(), gap_ms: 9_000, error: "timed out".to_owned() };
+        for cause in [short, gap] {
+            let ended = outcome_of(&not_idle(), &[trial(Verdict::Invalid { causes: vec![cause.clone()] })]);
+            let Outcome::Invalid { why } = ended else { panic!("{ended:?}") };
+            assert!(why.contains("see the network idle within 60 s"), "{why}");
+            assert!(why.contains(&cause.to_string()) && why.contains("trial 4"), "{why}");
+            assert!(why.contains("the host was too busy"), "{why}");
+        }
+        let stepped = Verdict::Invalid { causes: vec![InvalidCause::ClockStep] };
+        let Outcome::Invalid { why } = outcome_of(&not_idle(), &[trial(stepped)]) else {
+            panic!("an invalid trial")
+        };
+        assert!(!why.contains("busy"), "{why}");
+    }
+
+    #[test]
+    fn a_network_that_is_not_idle_after_a_sound_trial_is_inconclusive() {
+        let slow = BrokenCriterion::BlockTime { quantile_ms: 500.0, max_ms: 450.0 };
+        let invalid = || trial(Verdict::Invalid { causes: vec![InvalidCause::ClockStep] });
+        for trials in [
+            vec![],
+            vec![trial(Verdict::Pass)],
+            vec![invalid(), trial(Verdict::Fail { criteria: vec![slow] })],
+        ] {
+            let ended = outcome_of(&not_idle(), &trials);
+            assert!(matches!(ended, Outcome::Inconclusive { .. }), "{ended:?}");
+        }
     }
 }

@@ -236,13 +236,27 @@ pub struct ShardRecord {
     pub chunk_slots: u64,
 }
 
-/// Whether the accounts of all valid trials add up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Whether the accounts of all trials add up, as far as they could be judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accounting {
-    /// Every difference is 0.
+    /// No trial has a difference that nothing explains. Says nothing of what is in [`Accounting::not_judged`].
     pub closed: bool,
-    /// Sum of the absolute differences.
+    /// Sum of the absolute differences that nothing explains.
     pub difference: u64,
+    /// The trials whose accounts, or a part of them, cannot be judged.
+    #[serde(default)]
+    pub not_judged: Vec<NotJudged>,
+}
+
+/// Transfers of one trial of which nobody can say what became of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotJudged {
+    /// Which trial.
+    pub trial: u32,
+    /// sent - included - pending - lost, as far as nothing else accounts for it.
+    pub transfers: i64,
+    /// Why they cannot be judged, in one line.
+    pub why: String,
 }
 
 /// What the seed determines, as SHA-256 in hex.

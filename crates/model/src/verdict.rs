@@ -131,6 +131,22 @@ impl Verdict {
         }
     }
 
+    /// Whether our own side could not keep up, and no end of a node or of the injector explains it: mostly other programs
+    /// that use the host.
+    pub fn is_short_of_host(&self) -> bool {
+        let is_short = |cause: &InvalidCause| {
+            matches!(
+                cause,
+                InvalidCause::SendLag { .. } | InvalidCause::Unsent { .. } | InvalidCause::Gap { .. }
+            )
+        };
+        let is_apart = |cause: &InvalidCause| {
+            matches!(cause, InvalidCause::NodeEnded { .. } | InvalidCause::AgentLost { .. })
+        };
+        let Self::Invalid { causes } = self else { return false };
+        causes.iter().any(is_short) && !causes.iter().any(is_apart)
+    }
+
     /// The causes in one line, which names the longest gaps only; empty for a pass.
     pub fn cause(&self) -> String {
         match self {

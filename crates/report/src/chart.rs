@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::number::grouped;
+use crate::number::grouped_thin;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 270.0;
@@ -180,15 +180,16 @@ fn axes(out: &mut String, across: &Scale, up: &Scale) -> fmt::Result {
         writeln!(out, r#"<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y:.1}" y2="{y:.1}"/>"#)?;
         writeln!(
             out,
-            r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="end">{tick:.digits$}</text>"#,
+            r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
             LEFT - 8.0,
-            y + 4.0
+            y + 4.0,
+            grouped_thin(tick, digits)
         )?;
     }
     for tick in across.ticks() {
         let x = across.place(tick);
         writeln!(out, r#"<line class="grid" x1="{x:.1}" x2="{x:.1}" y1="{BOTTOM}" y2="{}"/>"#, BOTTOM + 5.0)?;
-        let text = if across.digits() == 0 { grouped(tick.round() as u64) } else { format!("{tick:.1}") };
+        let text = grouped_thin(tick, across.digits());
         writeln!(
             out,
             r#"<text class="tick" x="{x:.1}" y="{}" text-anchor="middle">{text}</text>"#,

@@ -26,12 +26,16 @@ pub fn html(result: &RunResult) -> Result<String, ReportError> {
 #[template(path = "report.html")]
 struct Page<'a> {
     result: &'a RunResult,
-    headline: String,
+    heading: String,
+    /// Why there is no limit, in parts of text and code.
+    why: Vec<(bool, &'a str)>,
+    hint: Option<&'static str>,
     basis: String,
     goal: String,
     limited_by: Option<&'static str>,
     notice: Option<&'static str>,
     accounts: String,
+    not_judged: Vec<String>,
     trials: Vec<TrialRow>,
     shard_tables: Vec<ShardTable>,
     /// SVG; everything in it is escaped where it is drawn.
@@ -83,14 +87,18 @@ struct ShardRow {
 
 impl<'a> Page<'a> {
     fn of(result: &'a RunResult) -> Result<Self, serde_json::Error> {
+        let (heading, why) = wording::heading(result);
         Ok(Self {
             result,
-            headline: wording::headline(result),
+            heading,
+            why: why.map(wording::parts).unwrap_or_default(),
+            hint: wording::hint(result),
             basis: wording::basis(result),
             goal: wording::goal(result),
             limited_by: (result.outcome == Outcome::Done).then(|| wording::limited_by(result.limited_by)),
             notice: result.node.embedded.then_some(wording::EMBEDDED_NOTICE),
             accounts: wording::accounts(result),
+            not_judged: wording::not_judged(result),
             trials: result.trials.iter().map(trial_row).collect(),
             shard_tables: wording::deciding(result).into_iter().map(shard_table).collect(),
             charts: charts(result).iter().map(svg).collect(),
@@ -118,7 +126,7 @@ fn trial_row(trial: &TrialRecord) -> TrialRow {
         accepted: counts.accepted.map_or("no answer".to_owned(), grouped),
         included: grouped(counts.included),
         settled: grouped(counts.settled),
-        settled_share: settled_share(counts).map_or("-".to_owned(), percent),
+        settled_share: judged_share(trial).map_or("-".to_owned(), percent),
         pending: grouped(counts.pending),
         lost: by_cause(counts.lost.iter().map(|(cause, number)| (lost_words(*cause), *number))),
         difference: grouped_signed(counts.difference),
@@ -130,6 +138,11 @@ fn trial_row(trial: &TrialRecord) -> TrialRow {
         load: format!("{:.1} s", trial.load_seconds),
         drain: format!("{:.1} s", trial.drain_seconds),
     }
+}
+
+/// The share that the backlog criterion judges. None of an invalid trial: what little was offered may well have settled.
+fn judged_share(trial: &TrialRecord) -> Option<f64> {
+    if matches!(trial.verdict, Verdict::Invalid { .. }) { None } else { settled_share(&trial.counts) }
 }
 
 fn shard_table(trial: &TrialRecord) -> ShardTable {
@@ -152,15 +165,16 @@ fn shard_row(shard: &ShardRecord) -> ShardRow {
     }
 }
 
-/// `0`, or `52: 40 pool full, 12 node ended`.
+/// `0`, or `52: 40 pool full, 12 node ended`. The cell wraps, but not within a number.
 fn by_cause(causes: impl Iterator<Item = (&'static str, u64)>) -> String {
+    let whole = |number| grouped(number).replace(' ', "\u{a0}");
     let causes: Vec<(&str, u64)> = causes.filter(|(_, number)| *number > 0).collect();
     let parts: Vec<String> =
-        causes.iter().map(|(words, number)| format!("{} {words}", grouped(*number))).collect();
+        causes.iter().map(|(words, number)| format!("{} {words}", whole(*number))).collect();
     match parts.as_slice() {
         [] => "0".to_owned(),
         [one] => one.clone(),
-        _ => format!("{}: {}", grouped(total(causes.iter().map(|(_, number)| *number))), parts.join(", ")),
+        _ => format!("{}: {}", whole(total(causes.iter().map(|(_, number)| *number))), parts.join(", ")),
     }
 }
 
@@ -218,7 +232,7 @@ fn charts(result: &RunResult) -> [Chart; 3] {
             title: "Share of offered transfers settled by the end of the drain against the configured rate"
                 .to_owned(),
             axis: "settled of offered by the end of the drain, %".to_owned(),
-            points: points(&|trial| settled_share(&trial.counts).map(|share| share * 100.0), "% settled"),
+            points: points(&|trial| judged_share(trial).map(|share| share * 100.0), "% settled"),
             bound: Some(result.goal.settled_min.0 * 100.0),
             interval,
             from_zero: false,
@@ -300,6 +314,29 @@ mod tests {
             }
             assert_eq!(open, Vec::<String>::new());
         }
+    }
+
+    /// A cell wider than its table's part of the page is cut off there: whatever may be long wraps, and on a narrow screen
+    /// each cell is a line that says what it is.
+    #[test]
+    fn long_cells_wrap_and_every_cell_has_its_name() {
+        for result in testkit::all() {
+            let page = html(&result).unwrap();
+            let cells = page.split("<td").skip(1).filter_map(|rest| rest.split_once('>'));
+            for (attributes, rest) in cells {
+                assert!(attributes.contains("data-label=\""), "{attributes}");
+                let text = rest.split('<').next().unwrap_or("");
+                assert!(text.chars().count() <= 24 || attributes.contains("words"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_invalid_trial_has_no_settled_share_to_be_proud_of() {
+        let mut trial = testkit::done().trials[3].clone();
+        assert!(judged_share(&trial).is_some_and(|share| share > 0.99));
+        trial.verdict = Verdict::Invalid { causes: vec![] };
+        assert_eq!(judged_share(&trial), None);
     }
 
     #[test]

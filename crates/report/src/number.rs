@@ -15,6 +15,15 @@ pub(crate) fn grouped(value: u64) -> String {
     text
 }
 
+/// The same of a figure with `digits` after the point, the groups parted by a thin space, as on an axis.
+pub(crate) fn grouped_thin(value: f64, digits: usize) -> String {
+    let text = format!("{:.digits$}", value.abs());
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let sign = if value < 0.0 { "-" } else { "" };
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), grouped);
+    format!("{sign}{}{rest}", whole.replace(' ', "\u{2009}"))
+}
+
 /// The same with a sign where it is negative.
 pub(crate) fn grouped_signed(value: i64) -> String {
     let sign = if value < 0 { "-" } else { "" };
@@ -67,6 +76,9 @@ mod tests {
         let texts = [0, 7, 999, 1_000, 12_345, 1_234_567].map(grouped);
         assert_eq!(texts, ["0", "7", "999", "1 000", "12 345", "1 234 567"]);
         assert_eq!(grouped_signed(-1_234), "-1 234");
+        let thin = [(12_500.0, 0), (0.5, 1), (1_234.25, 2), (-4_000.0, 0)]
+            .map(|(value, digits)| grouped_thin(value, digits));
+        assert_eq!(thin, ["12\u{2009}500", "0.5", "1\u{2009}234.25", "-4\u{2009}000"]);
         assert_eq!((of(3, 0), of(3, 1_000)), ("-".to_owned(), "3 of 1 000".to_owned()));
     }
 }

@@ -28,6 +28,7 @@ pub fn summary(result: &RunResult, directory: &str, colour: bool) -> String {
         lines.push(format!("  stopped by: {}", wording::limited_by(result.limited_by)));
     }
     lines.push(format!("  {}", wording::basis(result)));
+    lines.extend(wording::hint(result).map(|hint| format!("  hint: {hint}")));
     if result.node.embedded {
         lines.push(format!("  {}", wording::EMBEDDED_NOTICE));
     }
@@ -37,6 +38,7 @@ pub fn summary(result: &RunResult, directory: &str, colour: bool) -> String {
         lines.push(String::new());
     }
     lines.push(format!("accounts {}", wording::accounts(result)));
+    lines.extend(not_judged(result));
     lines.extend(warnings(&result.warnings, paint));
     lines.push(match result.processes_left {
         0 => "processes left: 0".to_owned(),
@@ -134,6 +136,15 @@ fn verdict_code(word: &str) -> Option<&'static str> {
     }
 }
 
+/// The first trial with accounts that are not judged, the others counted.
+fn not_judged(result: &RunResult) -> Option<String> {
+    let all = wording::not_judged(result);
+    let first = all.first()?;
+    let more = all.len() - 1;
+    let rest = if more > 0 { format!("; {more} more in the report") } else { String::new() };
+    Some(format!("  {first}{rest}"))
+}
+
 fn warnings(warnings: &[String], paint: Paint) -> Vec<String> {
     let label = paint.with(YELLOW, "warning:");
     let mut lines: Vec<String> =
@@ -150,6 +161,8 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tpsctl_model::result::NotJudged;
+
     use crate::testkit;
 
     use super::*;
@@ -182,8 +195,14 @@ mod tests {
         let trial = result.trials[5].clone();
         result.trials.extend(std::iter::repeat_n(trial, 40));
         result.warnings = (0..10).map(|number| format!("warning\n{number}")).collect();
+        let own = NotJudged { trial: 5, transfers: 9, why: "a node ended".to_owned() };
+        result.accounting.not_judged = vec![own; 4];
         let text = summary(&result, "runs/a", false);
         assert!(text.lines().count() <= LINES_MAX, "{text}");
+        assert!(
+            text.contains("trial 5, not judged: 9 transfers, since a node ended; 3 more in the report\n"),
+            "{text}"
+        );
         assert!(text.contains(" earlier trials are in the report"));
     }
 

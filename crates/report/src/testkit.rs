@@ -8,8 +8,8 @@ use tpsctl_model::{
     observation::{ExitKind, LostCause},
     plan::Goal,
     result::{
-        Accounting, Bounds, Fingerprints, HostInfo, Knee, LimitedBy, NodeInfo, Outcome, RUN_SCHEMA,
-        RunResult, ShardRecord, TrialCounts, TrialRecord,
+        Accounting, Bounds, Fingerprints, HostInfo, Knee, LimitedBy, NodeInfo, NotJudged, Outcome,
+        RUN_SCHEMA, RunResult, ShardRecord, TrialCounts, TrialRecord,
     },
     verdict::{BrokenCriterion, InvalidCause, Verdict},
 };
@@ -125,7 +125,7 @@ fn empty(outcome: Outcome) -> RunResult {
         bounds: None,
         limited_by: LimitedBy::None,
         trials: vec![],
-        accounting: Accounting { closed: true, difference: 0 },
+        accounting: Accounting { closed: true, difference: 0, not_judged: vec![] },
         fingerprints: Fingerprints {
             genesis: "1f".repeat(32),
             keys: "2e".repeat(32),
@@ -268,8 +268,43 @@ fn dies_twice() -> RunResult {
     }
 }
 
+/// The host could not keep up, and the network was not idle in time.
+fn not_idle() -> RunResult {
+    let causes = vec![
+        InvalidCause::Unsent { share: 0.144_3, share_max: 0.001 },
+        InvalidCause::Gap { source: "node1".to_owned(), gap_ms: 9_800, error: "timed out".to_owned() },
+    ];
+    let mut busy =
+        trial(2, 800, Verdict::Invalid { causes }, "bracket: no failure yet, 2 times the last rate");
+    busy.counts.unsent.insert(UnsentCause::GeneratorLate, 4_618);
+    busy.counts.sent -= 4_618;
+    busy.counts.included -= 11_800;
+    busy.counts.settled_by_drain_end -= 11_800;
+    busy.counts.difference = 7_182;
+    busy.drain_seconds = 60.1;
+    let why = format!(
+        "failed to see the network idle within 60 s: 12 transfers pending, 0 quiet blocks, no metrics from node1; raise `trial.idle_timeout`, or look at the nodes' logs; trial 2 was invalid before: {}; the host was too busy to load and watch this network: run it on a quiet one",
+        busy.cause
+    );
+    let not_judged = NotJudged {
+        trial: 2,
+        transfers: 7_182,
+        why: "the network was not idle within `trial.idle_timeout`".to_owned(),
+    };
+    RunResult {
+        bounds: Some(Bounds { per_shard_low: Some(400), per_shard_high: None }),
+        trials: vec![
+            trial(0, 0, Verdict::Pass, "idle: the network without load"),
+            trial(1, 400, Verdict::Pass, "bracket: the scenario's first rate"),
+            busy,
+        ],
+        accounting: Accounting { closed: true, difference: 0, not_judged: vec![not_judged] },
+        ..empty(Outcome::Invalid { why })
+    }
+}
+
 /// Runs by the name of their snapshot.
-pub(crate) fn named() -> [(&'static str, RunResult); 7] {
+pub(crate) fn named() -> [(&'static str, RunResult); 8] {
     [
         ("done", done()),
         ("bound_reached", bound_reached()),
@@ -278,6 +313,7 @@ pub(crate) fn named() -> [(&'static str, RunResult); 7] {
         ("provider_failed", provider_failed()),
         ("all_invalid", all_invalid()),
         ("dies_twice", dies_twice()),
+        ("not_idle", not_idle()),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use tpsctl_model::{
     Millis,
-    result::{Bounds, Knee, LimitedBy, Outcome, RunResult, TrialRecord},
+    result::{Accounting, Bounds, Knee, LimitedBy, NotJudged, Outcome, RunResult, TrialRecord},
     verdict::{BrokenCriterion, Verdict},
 };
 
@@ -25,6 +25,28 @@ pub(crate) fn headline(result: &RunResult) -> String {
             format!("interrupted after {trials} {}", if trials == 1 { "trial" } else { "trials" })
         }
     }
+}
+
+/// The same for a page's heading: the limit or the kind of end, and apart from it why there is no limit.
+pub(crate) fn heading(result: &RunResult) -> (String, Option<&str>) {
+    let (kind, why) = match &result.outcome {
+        Outcome::Done | Outcome::Interrupted => return (headline(result), None),
+        Outcome::GoalNotMet { why } => ("No limit: the goal is not met", why),
+        Outcome::Inconclusive { why } => ("Inconclusive: no limit found", why),
+        Outcome::Invalid { why } => ("Invalid run: it says nothing about the network", why),
+        Outcome::ProviderFailed { why } => ("Provider or node failed: no limit found", why),
+    };
+    (kind.to_owned(), Some(why))
+}
+
+/// A text whose `code` stands between backticks, in its parts: whether it is code, and what it says.
+pub(crate) fn parts(text: &str) -> Vec<(bool, &str)> {
+    let parts: Vec<&str> = text.split('`').collect();
+    // With an odd number of backticks nobody knows what is code.
+    if parts.len().is_multiple_of(2) {
+        return vec![(false, text)];
+    }
+    parts.into_iter().enumerate().map(|(index, part)| (!index.is_multiple_of(2), part)).collect()
 }
 
 /// `1 530-1 560 transfers/s per shard (6 120-6 240 total)`.
@@ -142,26 +164,44 @@ pub(crate) fn accounts(result: &RunResult) -> String {
     let sum = |of: fn(&TrialRecord) -> u64| grouped(total(result.trials.iter().map(of)));
     let difference =
         result.trials.iter().fold(0_i64, |sum, trial| sum.saturating_add(trial.counts.difference));
-    let broken_off = if difference == 0 {
-        String::new()
-    } else {
-        format!(
-            " + {} not judged: those trials ended before the network was idle",
-            grouped_signed(difference)
-        )
+    let apart = match difference {
+        0 => String::new(),
+        difference => format!(" + difference {}", grouped_signed(difference)),
     };
     let sums = format!(
-        "sent {} = included {} + pending {} + lost {}{broken_off}",
+        "sent {} = included {} + pending {} + lost {}{apart}",
         sum(|trial| trial.counts.sent),
         sum(|trial| trial.counts.included),
         sum(|trial| trial.counts.pending),
         sum(|trial| total(trial.counts.lost.values().copied())),
     );
-    if result.accounting.closed {
-        format!("closed: {sums}")
-    } else {
-        format!("OPEN, {} transfers unexplained: {sums}", grouped(result.accounting.difference))
+    let Accounting { closed, difference, not_judged } = &result.accounting;
+    match (closed, not_judged.is_empty()) {
+        (false, _) => format!("OPEN, {} transfers unexplained: {sums}", grouped(*difference)),
+        (true, false) => format!("closed but for what is not judged: {sums}"),
+        (true, true) => format!("closed: {sums}"),
     }
+}
+
+/// What is not judged in the accounts, a sentence a trial.
+pub(crate) fn not_judged(result: &RunResult) -> Vec<String> {
+    let said = |own: &NotJudged| {
+        format!(
+            "trial {}, not judged: {} transfers, since {}",
+            own.trial,
+            grouped_signed(own.transfers),
+            own.why
+        )
+    };
+    result.accounting.not_judged.iter().map(said).collect()
+}
+
+/// What helps where the run says nothing about the chain because our own side could not keep up.
+pub(crate) fn hint(result: &RunResult) -> Option<&'static str> {
+    let is_short = result.trials.last().is_some_and(|trial| trial.verdict.is_short_of_host());
+    (matches!(result.outcome, Outcome::Invalid { .. }) && is_short).then_some(
+        "most likely other programs use this host, or it is too small: end them, or make the network smaller (`chain.shards`)",
+    )
 }
 
 /// The trials at the two ends of the interval, the last of each; without an interval those at the bounds known so far.
@@ -199,6 +239,35 @@ mod tests {
         assert_eq!(numbers(&result), [4]);
         result.bounds = None;
         assert_eq!(numbers(&result), [0_u32; 0], "nothing is known, whatever single trials say");
+    }
+
+    #[test]
+    fn code_is_what_stands_between_backticks() {
+        assert_eq!(
+            parts("raise `a`, or `b`"),
+            [(false, "raise "), (true, "a"), (false, ", or "), (true, "b"), (false, "")]
+        );
+        assert_eq!(parts("a ` alone"), [(false, "a ` alone")]);
+    }
+
+    #[test]
+    fn a_heading_is_no_error_message() {
+        for result in testkit::all() {
+            let (heading, why) = heading(&result);
+            assert!(!heading.contains('`') && (why.is_none() || heading.len() < 60), "{heading}");
+            assert!(why.is_none_or(|why| headline(&result).contains(why)));
+        }
+    }
+
+    #[test]
+    fn only_a_host_that_could_not_keep_up_is_blamed() {
+        let hinted = |named: &str| {
+            let result = testkit::named().into_iter().find(|(name, _)| *name == named).map(|(_, run)| run);
+            hint(&result.expect("a run")).is_some()
+        };
+        assert!(hinted("not_idle"));
+        assert!(!hinted("all_invalid"), "a node was ended from outside");
+        assert!(!hinted("done") && !hinted("provider_failed") && !hinted("interrupted"));
     }
 
     #[test]

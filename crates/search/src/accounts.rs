@@ -6,8 +6,8 @@ use tpsctl_model::{
     ShardId,
     load::ShardInject,
     observation::{BlockFact, Observation},
-    result::{Accounting, TrialRecord},
-    verdict::{InvalidCause, Verdict},
+    result::{Accounting, NotJudged, TrialRecord},
+    verdict::{BrokenCriterion, InvalidCause, Verdict},
 };
 use tpsctl_near::TRANSFER_GAS_UNIT;
 
@@ -133,29 +133,68 @@ fn units_at_the_sender(transfers: u64, observation: &Observation) -> u64 {
 
 /// Whether the accounts of a run add up: every trial whose verdict lists open accounts counts with that difference.
 /// What something else explains (a node that ended, blocks that could not be read, Ctrl-C, a network that was not idle)
-/// does not count.
+/// is not judged, and said so.
 pub fn accounting(trials: &[TrialRecord]) -> Accounting {
-    let causes = trials.iter().flat_map(|trial| match &trial.verdict {
-        Verdict::Invalid { causes } => causes.as_slice(),
+    let difference = trials.iter().map(open_in).fold(0, u64::saturating_add);
+    let not_judged = trials.iter().filter_map(not_judged).collect();
+    Accounting { closed: difference == 0, difference, not_judged }
+}
+
+fn causes_of(trial: &TrialRecord) -> &[InvalidCause] {
+    match &trial.verdict {
+        Verdict::Invalid { causes } => causes,
         Verdict::Pass | Verdict::Fail { .. } => &[],
+    }
+}
+
+/// Transfers of a trial that nothing explains.
+fn open_in(trial: &TrialRecord) -> u64 {
+    let open = causes_of(trial).iter().map(|cause| match cause {
+        InvalidCause::AccountsOpen { difference } => difference.unsigned_abs(),
+        _ => 0,
     });
-    let open = causes.filter_map(|cause| match cause {
-        InvalidCause::AccountsOpen { difference } => Some(difference.unsigned_abs()),
-        _ => None,
-    });
-    let difference = open.sum();
-    Accounting { closed: difference == 0, difference }
+    open.fold(0, u64::saturating_add)
+}
+
+/// What of a trial's difference is not among its open accounts.
+fn not_judged(trial: &TrialRecord) -> Option<NotJudged> {
+    let difference = trial.counts.difference;
+    let beyond = difference.unsigned_abs().saturating_sub(open_in(trial));
+    let transfers = i64::try_from(beyond).unwrap_or(i64::MAX) * difference.signum();
+    (transfers != 0).then(|| NotJudged {
+        trial: trial.trial,
+        transfers,
+        why: why_not_judged(trial).to_owned(),
+    })
+}
+
+/// What keeps a trial's accounts from being judged. Where no cause does, the network was not seen idle.
+fn why_not_judged(trial: &TrialRecord) -> &'static str {
+    let has = |wanted: fn(&InvalidCause) -> bool| causes_of(trial).iter().any(wanted);
+    let is_crashed = matches!(&trial.verdict, Verdict::Fail { criteria }
+        if criteria.iter().any(|own| matches!(own, BrokenCriterion::NodeCrashed { .. })));
+    if is_crashed || has(|cause| matches!(cause, InvalidCause::NodeEnded { .. })) {
+        "a node ended, so nobody waited for the rest"
+    } else if has(|cause| matches!(cause, InvalidCause::Interrupted)) {
+        "it was interrupted, so nobody waited for the rest"
+    } else if has(|cause| matches!(cause, InvalidCause::Gap { .. } | InvalidCause::NoBlocks)) {
+        "blocks or metrics could not be read"
+    } else if has(|cause| matches!(cause, InvalidCause::ClockStep)) {
+        "the wall clock was stepped"
+    } else {
+        "the network was not idle within `trial.idle_timeout`"
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use tpsctl_model::{load::QuantilesMs, result::TrialCounts, verdict::BrokenCriterion};
+    use tpsctl_model::{NodeName, load::QuantilesMs, observation::ExitKind, result::TrialCounts};
 
     use super::*;
 
     fn record(verdict: Verdict, difference: i64) -> TrialRecord {
         TrialRecord {
-            trial: 0,
+            trial: 7,
             rate_per_shard: 100,
             why: String::new(),
             cause: verdict.cause(),
@@ -177,11 +216,46 @@ mod tests {
         };
         let stopped = || Verdict::Invalid { causes: vec![InvalidCause::Interrupted] };
         let open = |difference| Verdict::Invalid { causes: vec![InvalidCause::AccountsOpen { difference }] };
+        let is_closed = |trials: &[TrialRecord]| {
+            let Accounting { closed, difference, .. } = accounting(trials);
+            (closed, difference)
+        };
         let explained = [record(Verdict::Pass, 0), record(crash(), 40), record(stopped(), 7)];
-        assert_eq!(accounting(&explained), Accounting { closed: true, difference: 0 });
+        assert_eq!(is_closed(&explained), (true, 0));
         let unexplained = [record(open(3), 3), record(Verdict::Pass, 0), record(open(-2), -2)];
-        assert_eq!(accounting(&unexplained), Accounting { closed: false, difference: 5 });
+        assert_eq!(is_closed(&unexplained), (false, 5));
+        assert_eq!(accounting(&unexplained).not_judged, []);
         // Of 40 that a crash explains, 2 are in the injector's own books.
-        assert_eq!(accounting(&[record(open(2), 40)]), Accounting { closed: false, difference: 2 });
+        assert_eq!(is_closed(&[record(open(2), 40)]), (false, 2));
+        assert_eq!(accounting(&[record(open(2), 40)]).not_judged[0].transfers, 38);
+    }
+
+    #[test]
+    fn what_is_not_judged_is_told_with_its_reason() {
+        let invalid = |cause| Verdict::Invalid { causes: vec![cause] };
+        let (node, exit) = (NodeName("node1".to_owned()), ExitKind::Signal(6));
+        let crashed = BrokenCriterion::NodeCrashed { node: node.clone(), exit };
+        let slow = BrokenCriterion::BlockTime { quantile_ms: 500.0, max_ms: 450.0 };
+        let gap =
+            InvalidCause::Gap { source: "blocks".to_owned(), gap_ms: 4_000, error: "timed out".to_owned() };
+        let why = |verdict| accounting(&[record(verdict, -40)]).not_judged;
+        let cases = [
+            (Verdict::Fail { criteria: vec![slow.clone(), crashed] }, "a node ended"),
+            (invalid(InvalidCause::NodeEnded { node, exit }), "a node ended"),
+            (invalid(InvalidCause::Interrupted), "it was interrupted"),
+            (invalid(gap), "could not be read"),
+            (invalid(InvalidCause::NoBlocks), "could not be read"),
+            (invalid(InvalidCause::ClockStep), "clock was stepped"),
+            (invalid(InvalidCause::SendLag { p99_ms: 90.0, max_ms: 50.0 }), "not idle within"),
+            (Verdict::Fail { criteria: vec![slow] }, "not idle within"),
+            (Verdict::Pass, "not idle within"),
+        ];
+        for (verdict, wanted) in cases {
+            let told = why(verdict.clone());
+            assert_eq!(told.len(), 1, "{verdict:?}");
+            assert_eq!((told[0].trial, told[0].transfers), (7, -40), "{verdict:?}");
+            assert!(told[0].why.contains(wanted), "{verdict:?}: {}", told[0].why);
+        }
+        assert_eq!(accounting(&[record(Verdict::Pass, 0)]).not_judged, []);
     }
 }

@@ -16,7 +16,7 @@ use crate::{Capabilities, Severity};
 
 pub(crate) use self::{
     chain::supply_or_max,
-    load::{last_account, near},
+    load::{amount, last_account, near},
 };
 
 /// One check: its name, how much it weighs when it speaks, and what holds when it does not.

@@ -9,7 +9,7 @@ use tpsctl_model::{
 
 use crate::{
     Checked, Planned,
-    check::{last_account, near, supply_or_max},
+    check::{amount, last_account, near, supply_or_max},
 };
 
 /// Longest time from the start to the end of teardown, were every deadline used up: nodes get ready, the time budget, the
@@ -52,15 +52,15 @@ fn write(text: &mut String, Planned { plan, checks, .. }: &Planned) -> fmt::Resu
     write_checks(text, checks)
 }
 
-/// Every check: its weight, whether it holds, its name, a sentence, the figures.
+/// The checks that speak, each with its weight, name, sentence and figures; of the others the names.
 fn write_checks(text: &mut String, checks: &[Checked]) -> fmt::Result {
-    let spoken = checks.iter().filter(|own| !own.holds).count();
-    writeln!(text, "\nchecks     {}, of which {spoken} speak", checks.len())?;
-    for Checked { check, severity, holds, sentence, figure } in checks {
-        let mark = if *holds { "holds" } else { "speaks" };
-        writeln!(text, "  {severity:<8} {mark:<7} {check}: {sentence} ({figure})")?;
+    let (held, spoken): (Vec<_>, Vec<_>) = checks.iter().partition(|own| own.holds);
+    writeln!(text, "\nchecks     {}, of which {} speak", checks.len(), spoken.len())?;
+    for Checked { check, severity, sentence, figure, .. } in spoken {
+        writeln!(text, "  {severity:<8} {check}: {sentence} ({figure})")?;
     }
-    Ok(())
+    let names: Vec<_> = held.iter().map(|own| own.check).collect();
+    writeln!(text, "  ok       {} others hold: {}", names.len(), names.join(", "))
 }
 
 fn nodes(text: &mut String, plan: &RunPlan) -> fmt::Result {
@@ -130,8 +130,10 @@ fn run(text: &mut String, plan: &RunPlan) -> fmt::Result {
     };
     writeln!(
         text,
-        "\nload       transfers of {} yocto, {} across shards, signed with {signing}, catch-up {}",
-        load.amount, load.cross_shard, load.catch_up_ms
+        "\nload       transfers of {}, {} across shards, signed with {signing}, catch-up {}",
+        amount(load.amount.0),
+        load.cross_shard,
+        load.catch_up_ms
     )?;
     writeln!(
         text,

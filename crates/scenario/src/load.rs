@@ -179,9 +179,13 @@ impl Reading {
             if conflict.keys.iter().any(|path| wrong.contains(path)) {
                 continue;
             }
-            let written =
-                conflict.keys.iter().find_map(|path| Some((*path, self.found.get(path)?.0.clone())));
-            let (path, place) = written.unwrap_or((conflict.keys[0], start.clone()));
+            let written = |path: &&'static str| Some((*path, self.found.get(path)?.0.clone()));
+            // Of two that were written, the override is what was changed last.
+            let is_override = |(_, place): &(_, Place)| matches!(place, Place::Override { .. });
+            let first = conflict.keys.iter().filter_map(written).find(is_override);
+            let (path, place) = first
+                .or_else(|| conflict.keys.iter().find_map(written))
+                .unwrap_or((conflict.keys[0], start.clone()));
             self.push(place, path, conflict.message, Some(conflict.help));
         }
         if self.faults.is_empty() { Ok(scenario) } else { Err(self.into_faults()) }

@@ -1,5 +1,7 @@
 //! Overrides of single keys from the command line: `--set chain.shards=8`.
 
+use crate::{Fault, Place};
+
 /// A key (or a section) and the YAML text that replaces its value in the scenario before anything is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
@@ -13,6 +15,13 @@ pub struct Override {
 pub struct OverrideError {
     /// The text as it was written.
     pub text: String,
+}
+
+impl From<OverrideError> for Fault {
+    fn from(error: OverrideError) -> Self {
+        let message = "is not `key=value`, such as `chain.shards=8`".to_owned();
+        Self { place: Place::Override { text: error.text }, path: String::new(), message, help: None }
+    }
 }
 
 impl Override {

@@ -92,6 +92,7 @@ fn conflicts_stand_at_the_key_that_was_written() {
         faults("name: x\nsearch: {start: 50tps, max: 20tps}\n", &[]),
         faults("name: x\nchain: {shards: 1}\nload: {cross_shard: 10%}\n", &[]),
         faults("name: x\ntrial: {drain_timeout: 2m}\n", &[]),
+        faults("name: x\nsearch: {start: 50tps, max: 64000tps}\n", &["search.start=100000tps"]),
     ];
     insta::assert_snapshot!(shown.join("\n"));
 }

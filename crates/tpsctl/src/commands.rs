@@ -10,6 +10,7 @@ pub(crate) mod scenario;
 use std::{future::Future, path::Path, process::ExitCode};
 
 use anyhow::Context;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use tokio::sync::mpsc;
 use tpsctl_controller::{ControllerError, RunDir};
 use tpsctl_model::event::RunEvent;
@@ -18,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     cli::Color,
     exit::{self, Failure},
-    render::Renderer,
+    render::{Renderer, SILENCE_MAX},
     signals::Interrupts,
 };
 
@@ -31,7 +32,29 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let code = if error.use_stderr() { exit::BAD_INPUT } else { exit::DONE };
     let printed = error.print();
     drop(printed);
+    let arguments: Vec<String> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    if let Some(tip) = key_as_flag(error, &arguments) {
+        crate::output::talk(&tip);
+    }
     ExitCode::from(code)
+}
+
+/// The tip for who types a scenario's key as a flag, such as `--shards 2`.
+fn key_as_flag(error: &clap::Error, arguments: &[String]) -> Option<String> {
+    if error.kind() != ErrorKind::UnknownArgument
+        || !arguments.iter().any(|own| own == "scenario" || own == "up")
+    {
+        return None;
+    }
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    let flag = flag.split('=').next()?;
+    let name = flag.strip_prefix("--")?.replace('-', "_");
+    let key = tpsctl_scenario::keys::KEYS.iter().find(|key| key.name == name)?;
+    let joined = arguments.iter().find_map(|own| own.strip_prefix(flag)?.strip_prefix('='));
+    let next = || arguments.iter().skip_while(|own| *own != flag).nth(1).map(String::as_str);
+    let value = joined.or_else(next).filter(|value| !value.starts_with('-')).unwrap_or("VALUE");
+    Some(format!("  tip: keys are set with --set {}={value}", key.path))
 }
 
 /// The exit code of a controller's error.
@@ -78,14 +101,23 @@ where
     let runtime = runtime(2)?;
     let interrupts = Interrupts::new();
     let (sender, mut receiver) = mpsc::channel(EVENTS_WAITING_MAX);
+    let handle = runtime.handle().clone();
     let renderer = std::thread::spawn(move || {
         let mut renderer = Renderer::new(color, quiet);
         let mut directory = None;
-        while let Some(event) = receiver.blocking_recv() {
-            if let RunEvent::RunStarted { directory: named, .. } = &event {
-                directory = Some(named.clone());
+        loop {
+            let next = handle.block_on(async { tokio::time::timeout(SILENCE_MAX, receiver.recv()).await });
+            match next {
+                Ok(None) => break,
+                Ok(Some(event)) => {
+                    if let RunEvent::RunStarted { directory: named, .. } = &event {
+                        directory = Some(named.clone());
+                    }
+                    renderer.event(&event);
+                }
+                Err(_) => {}
             }
-            renderer.event(&event);
+            renderer.look();
         }
         renderer.finish();
         directory

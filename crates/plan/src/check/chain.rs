@@ -9,7 +9,11 @@ use tpsctl_model::{
 };
 use tpsctl_near::{AccountId, ShardLayout};
 
-use super::{Look, load::last_account, look};
+use super::{
+    Look,
+    load::{last_account, near},
+    look,
+};
 use crate::Capabilities;
 
 /// `minimum_stake_ratio`: a stake at or below this share of the total has no seat; as numerator and denominator.
@@ -92,7 +96,7 @@ pub(super) fn stake_has_a_seat(plan: &RunPlan, _: &Capabilities) -> Look {
     let (above, below) = STAKE_RATIO_MIN;
     let sentence =
         "a validator's stake is too small a share of the total to have a seat: use fewer validators";
-    let figure = format!("{least} of {total} yocto, least ratio {above}/{below}");
+    let figure = format!("{} of {}, least ratio {above}/{below}", near(least), near(total));
     // In the other order the products do not fit: stakes are of the order of 10^31.
     look(least > (total / below).saturating_mul(above), sentence, figure)
 }

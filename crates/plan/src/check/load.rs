@@ -99,6 +99,18 @@ pub(crate) fn near(yocto: u128) -> String {
     if rest == 0 { format!("{whole} NEAR") } else { format!("{whole}.{rest:03} NEAR") }
 }
 
+/// Less than this is written in yocto: in NEAR it would be a row of zeros.
+const SMALL_AMOUNT_YOCTO: u128 = YOCTO_PER_NEAR / 1_000;
+
+/// An amount as one would write it: exact.
+pub(crate) fn amount(yocto: u128) -> String {
+    if yocto < SMALL_AMOUNT_YOCTO || !yocto.is_multiple_of(SMALL_AMOUNT_YOCTO) {
+        format!("{yocto} yocto")
+    } else {
+        near(yocto)
+    }
+}
+
 /// A key's nonces stay below height x 10^6: it must not need a million of them between two blocks.
 pub(super) fn nonces_below_ceiling(plan: &RunPlan, _: &Capabilities) -> Look {
     let each = busiest_account(plan, due_at_most(plan, plan.chain.block_wait_max_ms.0));

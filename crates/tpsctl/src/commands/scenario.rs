@@ -3,7 +3,7 @@
 use std::{io::Read, path::Path};
 
 use anyhow::anyhow;
-use tpsctl_scenario::{Override, SCENARIO_BYTES_MAX, Scenario, Source};
+use tpsctl_scenario::{Fault, Faults, Override, SCENARIO_BYTES_MAX, Scenario, Source};
 
 use crate::{
     cli::ScenarioArgs,
@@ -11,15 +11,30 @@ use crate::{
     output,
 };
 
-/// Reads a scenario: an existing path beats a bundled name.
+/// Reads a scenario: an existing path beats a bundled name. Every fault is told, those of `--set` as well.
 pub(crate) fn load(args: &ScenarioArgs) -> Result<Scenario, Failure> {
-    let overrides = parse_overrides(&args.set)?;
-    let source = source(&args.scenario)?;
-    tpsctl_scenario::load(&source, &overrides).map_err(Failure::input)
-}
-
-fn parse_overrides(set: &[String]) -> Result<Vec<Override>, Failure> {
-    set.iter().map(|text| Override::parse(text).map_err(Failure::input)).collect()
+    let (mut overrides, mut malformed) = (Vec::new(), Vec::new());
+    for text in &args.set {
+        match Override::parse(text) {
+            Ok(own) => overrides.push(own),
+            Err(error) => malformed.push(Fault::from(error)),
+        }
+    }
+    let source = match source(&args.scenario) {
+        Err(failure) if !malformed.is_empty() => {
+            let error = anyhow!("{:#}\n{}", failure.error, Faults(malformed));
+            return Err(Failure { error, ..failure });
+        }
+        found => found?,
+    };
+    match tpsctl_scenario::load(&source, &overrides) {
+        Ok(scenario) if malformed.is_empty() => Ok(scenario),
+        Ok(_) => Err(Failure::input(Faults(malformed))),
+        Err(Faults(mut faults)) => {
+            faults.append(&mut malformed);
+            Err(Failure::input(Faults(faults)))
+        }
+    }
 }
 
 fn source(which: &str) -> Result<Source, Failure> {

@@ -26,8 +26,33 @@ fn every_fault_in_one_pass() {
         "validate",
         "bad.yaml",
         "--set",
-        "search.growht=2"
+        "search.growht=2",
+        "--set",
+        "bad",
+        "--set",
+        "chain.rpc_nodes=many"
     ]));
+}
+
+#[test]
+fn a_key_that_is_typed_as_a_flag_is_told_its_place() {
+    let bench = Bench::new();
+    let told = |args: &[&str]| {
+        let output = bench.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let tip = "tip: keys are set with --set chain.shards=2\n";
+    for flag in [&["--shards", "2"][..], &["--shards=2"]] {
+        let said = told(&[&["scenario", "run", "quickstart"], flag].concat());
+        assert!(said.contains("unexpected argument '--shards'") && said.ends_with(tip), "{said}");
+    }
+    let said = told(&["up", "quickstart", "--accounts-per-shard", "--json"]);
+    assert!(said.ends_with("tip: keys are set with --set chain.accounts_per_shard=VALUE\n"), "{said}");
+    let said = told(&["scenario", "run", "quickstart", "--frobnicate", "2"]);
+    assert!(!said.contains("keys are set"), "{said}");
+    let said = told(&["status", "--shards", "2"]);
+    assert!(!said.contains("keys are set"), "{said}");
 }
 
 #[test]
@@ -96,7 +121,7 @@ fn the_plan_is_printed_and_nothing_started() {
     assert_eq!(refused.status.code(), Some(2));
     let (told, error) = (String::from_utf8_lossy(&refused.stdout), String::from_utf8_lossy(&refused.stderr));
     assert!(
-        told.contains("error    speaks  validity_within_two_epochs: ") && told.contains("(10001 blocks"),
+        told.contains("  error    validity_within_two_epochs: ") && told.contains("(10001 blocks"),
         "{told}"
     );
     assert!(error.contains("the plan cannot work") && !error.contains("nonces_below_ceiling"), "{error}");

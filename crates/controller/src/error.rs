@@ -170,6 +170,15 @@ pub enum ControllerError {
         /// Which.
         run: String,
     },
+    /// The process that drives the run has not come to its end.
+    #[error(
+        "report run `{run}`: it is still being measured, and writes its report at its end; `tpsctl status {run}` says \
+         what runs"
+    )]
+    StillMeasured {
+        /// Which.
+        run: String,
+    },
     /// Another process loads or drives the run.
     #[error("load run `{run}`: {why}")]
     Busy {
@@ -204,6 +213,7 @@ impl ControllerError {
             | Self::Keys { .. }
             | Self::NotUp { .. }
             | Self::NoResult { .. }
+            | Self::StillMeasured { .. }
             | Self::Busy { .. } => Category::BadInput,
             Self::Provider { source } if matches!(**source, ProviderError::Cancelled) => {
                 Category::Interrupted

@@ -17,9 +17,13 @@ use crate::{
     teardown,
 };
 
-/// Every trial that was judged, as an interrupted run. The network may still run; `processes_left` says so.
+/// Every trial that was judged, as an interrupted run; refused while its controller lives. The network may still run; `processes_left` says so.
 pub fn rebuild(dir: &RunDir) -> Result<RunResult, ControllerError> {
     let ledger = Ledger::open(dir.root())?;
+    let status = teardown::status(dir)?;
+    if status.controller_alive {
+        return Err(ControllerError::StillMeasured { run: dir.id().to_owned() });
+    }
     let plan: RunPlan = RunDir::read_json(&dir.path("plan.json"))?;
     let fingerprints: Fingerprints = RunDir::read_json(&dir.path(FINGERPRINTS_FILE))?;
     let trials = trials(dir)?;
@@ -36,7 +40,7 @@ pub fn rebuild(dir: &RunDir) -> Result<RunResult, ControllerError> {
     });
     let ended_unix_ns =
         journal.last().map_or(started_unix_ns, |entry| entry.unix_ms.saturating_mul(1_000_000));
-    let alive = teardown::status(dir)?.nodes.iter().filter(|node| node.alive).count();
+    let alive = status.nodes.iter().filter(|node| node.alive).count();
     let history: Vec<_> = trials
         .iter()
         .map(|trial| Trial { rate: trial.rate_per_shard, verdict: trial.verdict.clone() })

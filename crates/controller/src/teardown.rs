@@ -25,6 +25,10 @@ pub struct StatusReport {
     pub scenario: String,
     /// Whether the process that drives it is alive.
     pub controller_alive: bool,
+    /// Whether `tpsctl up` left its network running on purpose.
+    pub is_kept: bool,
+    /// Whether it came to its end: its `run.json` is there.
+    pub has_result: bool,
     /// Its nodes, by the newest ledger entry of each.
     pub nodes: Vec<NodeStatus>,
 }
@@ -73,6 +77,8 @@ pub fn status(dir: &RunDir) -> Result<StatusReport, ControllerError> {
         run_id: dir.id().to_owned(),
         scenario: header.scenario.clone(),
         controller_alive: header.controller.is_alive().unwrap_or(false),
+        is_kept: header.is_kept,
+        has_result: dir.path("run.json").is_file(),
         nodes,
     })
 }

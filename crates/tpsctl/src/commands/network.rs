@@ -105,8 +105,25 @@ pub(crate) fn status(runs_dir: &Path, args: &StatusArgs) -> Result<u8, Failure> 
 }
 
 fn render_status(status: &StatusReport) -> String {
-    let driven = if status.controller_alive { "being measured" } else { "no process drives it" };
-    format!("run {} (scenario {}), {driven}\n{}", status.run_id, status.scenario, render_nodes(status))
+    format!(
+        "run {} (scenario {}), {}\n{}",
+        status.run_id,
+        status.scenario,
+        state(status),
+        render_nodes(status)
+    )
+}
+
+/// How a run stands, in words.
+fn state(status: &StatusReport) -> String {
+    let runs = status.nodes.iter().any(|node| node.alive);
+    match (status.is_kept, runs, status.has_result) {
+        _ if status.controller_alive => "being measured".to_owned(),
+        (true, true, _) => "left running by `tpsctl up`, no process drives it".to_owned(),
+        (true, false, _) | (_, false, true) => "ended".to_owned(),
+        (false, true, _) => format!("the run was cut off; `tpsctl down {}` ends its nodes", status.run_id),
+        (false, false, false) => "the run was cut off; none of its nodes runs".to_owned(),
+    }
 }
 
 fn render_nodes(status: &StatusReport) -> String {
@@ -122,4 +139,40 @@ fn render_nodes(status: &StatusReport) -> String {
         ));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use tpsctl_controller::NodeStatus;
+    use tpsctl_model::NodeName;
+
+    use super::*;
+
+    fn said(is_kept: bool, alive: bool, has_result: bool) -> String {
+        let node = NodeStatus {
+            name: NodeName("node0".to_owned()),
+            pid: Some(4_711),
+            alive,
+            rpc: "127.0.0.1:1".to_owned(),
+            p2p: "127.0.0.1:2".to_owned(),
+        };
+        let (run_id, scenario) = ("a".to_owned(), "quickstart".to_owned());
+        state(&StatusReport {
+            run_id,
+            scenario,
+            controller_alive: false,
+            is_kept,
+            has_result,
+            nodes: vec![node],
+        })
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_is_not_said_to_be_a_network_that_was_left_on_purpose() {
+        assert_eq!(said(true, true, false), "left running by `tpsctl up`, no process drives it");
+        assert_eq!(said(false, true, false), "the run was cut off; `tpsctl down a` ends its nodes");
+        assert_eq!(said(false, false, false), "the run was cut off; none of its nodes runs");
+        assert_eq!(said(false, false, true), "ended");
+        assert_eq!(said(true, false, false), "ended");
+    }
 }

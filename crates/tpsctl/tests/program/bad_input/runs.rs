@@ -174,6 +174,26 @@ fn artefacts_that_are_damaged() {
 }
 
 #[test]
+fn a_run_that_is_still_being_measured_has_no_report_yet() {
+    let bench = Bench::new();
+    let dead = dead();
+    let (rpc, p2p) = addresses(&dead);
+    let root = made_run(&bench, None, rpc, p2p);
+    let controller = Idler::start();
+    let path = root.join("ledger.json");
+    let text = fs_err::read_to_string(&path).expect("a ledger");
+    let mut ledger: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let lives = ProcessIdentity::of(controller.0.id()).expect("own child");
+    ledger["header"]["controller"] = serde_json::to_value(lives).expect("JSON");
+    fs_err::write(&path, ledger.to_string()).expect("write");
+    let says = &["report run `made`", "still being measured", "`tpsctl status made`"];
+    assert_refused(&bench, &["report"], BAD_INPUT, says);
+    assert!(String::from_utf8_lossy(&bench.run(&["status"]).stdout).contains("being measured"));
+    drop(controller);
+    assert_refused(&bench, &["report"], OURS, &["fingerprints.json"]);
+}
+
+#[test]
 fn a_network_that_is_gone() {
     let bench = Bench::new();
     let dead = dead();

@@ -5,15 +5,18 @@
 
 mod admission;
 mod advice;
+mod body;
 mod clock;
 mod connection;
 mod contain;
 mod context;
 mod driver;
+mod file;
 mod heard;
 mod hello;
 mod home;
 mod http;
+mod impatient;
 mod index;
 mod json;
 mod lock;

@@ -49,6 +49,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
     };
     let mut seeds: Vec<Vec<u8>> = calls.into_iter().map(body).collect();
     seeds.push(b"[]".to_vec());
+    seeds.push(br#"{"jsonrpc":"2.0","id":[1],"method":"status","params":[]}"#.to_vec());
     seeds.push(br#"{"jsonrpc":"2.0","method":"status"}"#.to_vec());
     seeds.push(br#"{"jsonrpc":"1.0","id":1,"method":"status","params":[],"more":0}"#.to_vec());
     seeds
@@ -75,7 +76,11 @@ fn id_of(message: &Value) -> Option<&Value> {
     let fields = message.as_object()?;
     let are_known = fields.keys().all(|key| ["jsonrpc", "id", "method", "params"].contains(&key.as_str()));
     let is_request = are_known && fields.get("jsonrpc")? == "2.0" && fields.get("method")?.is_string();
-    is_request.then(|| fields.get("id"))?
+    let may_be_id = |id: &&Value| match id {
+        Value::String(text) => text.len() <= 256,
+        id => !id.is_array() && !id.is_object(),
+    };
+    is_request.then(|| fields.get("id"))?.filter(may_be_id)
 }
 
 fn check_answer(status: u16, fields: &Map<String, Value>, id: &Value) {

@@ -264,3 +264,23 @@ pub struct Settings {
     /// Shards to track beside those that the node produces, by index.
     pub tracked: Vec<bool>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_waits_fit_their_type() {
+        let day = Duration::from_hours(24);
+        let timing = Timing {
+            min_block_production_delay: day,
+            max_block_production_delay: day,
+            max_block_wait_delay: day,
+            chunk_wait_mult: (u32::MAX, u32::MAX),
+            retry_period: day,
+        };
+        for heights in [0, 1, 2, 3, u64::from(u32::MAX), u64::MAX] {
+            assert_eq!((timing.skip_delay(heights), timing.chunk_wait(heights)), (day, day));
+        }
+    }
+}

@@ -14,11 +14,15 @@ use tpsctl_near::{
     AccountId, CryptoHash, KeyPair, PublicKey, ShardLayout,
     files::{
         EpochConfigFile, FileError, GenesisConfigFile, KeyFile, NodeConfigFile, PeerAddr, Permission,
-        RpcFile, StateRecord, TrackedShardsFile, from_text, read_genesis,
+        RpcFile, StateRecord, TrackedShardsFile, read_genesis,
     },
 };
 
-use super::{NodeError, index};
+use super::{
+    NodeError,
+    file::{open_file, read_file},
+    index,
+};
 use crate::core::{
     Assignment, Genesis, Limits, Seats, Settings, ShardState, Timing, Tuning, Validator, kept_shards,
 };
@@ -54,11 +58,6 @@ pub(super) struct Home {
     pub(super) handshake_timeout: Duration,
 }
 
-fn read_file<T: serde::de::DeserializeOwned>(path: &Path, what: &'static str) -> Result<T, NodeError> {
-    let text = fs::read(path).map_err(NodeError::ReadHome)?;
-    from_text(what, &text).map_err(|source| NodeError::Parse { path: path.to_owned(), source })
-}
-
 /// Places for peers that are no nodes, however few nodes may connect.
 const GUESTS_MIN: usize = 40;
 /// Beyond those that send load, which are one for each shard that the node produces.
@@ -73,7 +72,14 @@ pub(super) fn read_config(home: &Path) -> Result<NodeConfigFile, NodeError> {
 /// same orders, nearcore/src/config_validate.rs). The longest wait keeps all sums of times within their types.
 pub(super) fn tuning_of(config: &NodeConfigFile) -> Result<Tuning, &'static str> {
     let own = &config.consensus;
-    let waits = [own.max_block_wait_delay, own.chunk_request_retry_period, config.network.handshake_timeout];
+    let polling = config.rpc.as_ref().map(|rpc| rpc.polling_config).unwrap_or_default();
+    let waits = [
+        own.max_block_wait_delay,
+        own.chunk_request_retry_period,
+        config.network.handshake_timeout,
+        polling.polling_interval,
+        polling.polling_timeout,
+    ];
     let faults = [
         (own.max_block_production_delay.is_zero(), "consensus.max_block_production_delay is 0"),
         (
@@ -85,6 +91,13 @@ pub(super) fn tuning_of(config: &NodeConfigFile) -> Result<Tuning, &'static str>
             "consensus.max_block_production_delay is above consensus.max_block_wait_delay",
         ),
         (waits.into_iter().any(|wait| wait > WAIT_MAX), "a delay or timeout is longer than a day"),
+        (
+            own.chunk_wait_mult.of(own.max_block_wait_delay) > WAIT_MAX,
+            "consensus.chunk_wait_mult times consensus.max_block_wait_delay is longer than a day",
+        ),
+        (own.chunk_request_retry_period.is_zero(), "consensus.chunk_request_retry_period is 0"),
+        (config.network.handshake_timeout.is_zero(), "network.handshake_timeout is 0"),
+        (polling.polling_interval.is_zero(), "rpc.polling_config.polling_interval is 0"),
     ];
     if let Some((_, fault)) = faults.into_iter().find(|(is_fault, _)| *is_fault) {
         return Err(fault);
@@ -218,7 +231,7 @@ fn read_chain(
         }
     }
     let parse = |source| NodeError::Parse { path: path.clone(), source };
-    let file = fs::File::open(&path).map_err(NodeError::ReadHome)?;
+    let file = open_file(&path).map_err(NodeError::ReadHome)?;
     let mut records = Records::default();
     let file = read_genesis(BufReader::new(file), |record| records.add(record)).map_err(parse)?;
     let totals = records.totals();
@@ -254,7 +267,7 @@ fn assemble(
     states: Vec<Arc<ShardState>>,
 ) -> Result<Genesis, NodeError> {
     let seats = read_seats(home, &file)?;
-    if let Some(fault) = fault_of(&file, totals, seats.mandates_per_shard) {
+    if let Some(fault) = fault_of(&file, totals, seats) {
         return Err(NodeError::Genesis { path, fault });
     }
     // neard refuses a supply that is off by one yocto as well.
@@ -284,19 +297,25 @@ fn assemble(
 }
 
 /// What makes it impossible to run this chain. The bounds keep all sums of heights, gas and balances within their types.
-fn fault_of(file: &GenesisConfigFile, totals: Totals, mandates_per_shard: u64) -> Option<&'static str> {
+fn fault_of(file: &GenesisConfigFile, totals: Totals, seats: Seats) -> Option<&'static str> {
     let names: BTreeSet<&AccountId> = file.validators.iter().map(|own| &own.account_id).collect();
     let stakes = file.validators.iter().try_fold(0, |sum: u128, own| sum.checked_add(own.amount));
     let faults = [
         (file.validators.is_empty(), "it names no validator"),
         (names.len() < file.validators.len(), "it names a validator twice"),
         (stakes == Some(0), "no validator has a stake"),
+        (file.validators.iter().any(|own| own.amount == 0), "the amount of one of its validators is 0"),
         (stakes.is_none(), "the stakes together do not fit 128 bits"),
         (totals.accounts == 0, "it has no accounts"),
         (totals.balances.is_none(), "the balances together do not fit 128 bits"),
         (file.genesis_height > HEIGHT_MAX, "its height is above 2^63"),
         (file.min_gas_price > GAS_PRICE_MAX, "its gas price is above 10^18 yocto"),
-        (mandates_per_shard > MANDATES_MAX, "a shard has more than 10000 mandates"),
+        (file.protocol_version == 0, "its protocol_version is 0"),
+        (file.epoch_length == 0, "its epoch_length is 0"),
+        (file.gas_limit == 0, "its gas_limit is 0"),
+        (seats.block_producers == 0, "num_block_producer_seats is 0"),
+        (seats.chunk_producers == 0, "num_chunk_producer_seats is 0"),
+        (seats.mandates_per_shard > MANDATES_MAX, "a shard has more than 10000 mandates"),
     ];
     faults.into_iter().find(|(is_fault, _)| *is_fault).map(|(_, fault)| fault)
 }

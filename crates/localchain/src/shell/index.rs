@@ -23,7 +23,10 @@ use tpsctl_near::{
     },
 };
 
-use super::home::{Records, Totals};
+use super::{
+    file::open_file,
+    home::{Records, Totals},
+};
 use crate::core::{Genesis, ShardState};
 
 /// Files are read in pieces of this size.
@@ -113,7 +116,7 @@ impl<R: Read> Hashing<R> {
 
 /// Hash and length of a file.
 fn digest(path: &Path) -> io::Result<(CryptoHash, u64)> {
-    let mut file = Hashing::new(fs::File::open(path)?);
+    let mut file = Hashing::new(open_file(path)?);
     let mut buffer = vec![0; BUFFER_BYTES];
     while file.read(&mut buffer)? > 0 {}
     Ok(file.finish())
@@ -124,7 +127,7 @@ fn digest(path: &Path) -> io::Result<(CryptoHash, u64)> {
 /// # Errors
 /// When the genesis cannot be read or is laid out in another way, or the index cannot be written.
 pub fn index_genesis(genesis: &Path) -> Result<PathBuf, IndexError> {
-    let mut file = BufReader::with_capacity(BUFFER_BYTES, Hashing::new(fs::File::open(genesis)?));
+    let mut file = BufReader::with_capacity(BUFFER_BYTES, Hashing::new(open_file(genesis)?));
     let (config, head_bytes) = read_genesis_head(&mut file)?;
     let layout = &config.shard_layout;
     let mut lines: Vec<Vec<(u64, u64)>> = vec![Vec::new(); layout.len()];
@@ -166,7 +169,7 @@ fn load_part(
     layout: &ShardLayout,
     (shard, lines): (usize, &[(u64, u64)]),
 ) -> Result<Arc<ShardState>, IndexError> {
-    let mut file = fs::File::open(genesis)?;
+    let mut file = open_file(genesis)?;
     let mut records = Records::default();
     let mut is_foreign = false;
     for (from, to) in lines {
@@ -191,7 +194,7 @@ fn load_part(
 /// The index of a genesis and the genesis' config; none where there is no index. What can be checked without reading
 /// records is checked.
 pub(super) fn open(genesis: &Path) -> Result<Option<(Index, GenesisConfigFile)>, IndexError> {
-    let file = match fs::File::open(path_of(genesis)) {
+    let file = match open_file(&path_of(genesis)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -201,7 +204,7 @@ pub(super) fn open(genesis: &Path) -> Result<Option<(Index, GenesisConfigFile)>,
     let is_sized = fs::metadata(genesis)?.len() == index.genesis_bytes;
     ensure(is_sized, "genesis has another length")?;
     ensure(digest(genesis)? == (index.genesis_sha256, index.genesis_bytes), "genesis has another hash")?;
-    let mut head = BufReader::with_capacity(BUFFER_BYTES, fs::File::open(genesis)?);
+    let mut head = BufReader::with_capacity(BUFFER_BYTES, open_file(genesis)?);
     let (config, head_bytes) = read_genesis_head(&mut head)?;
     ensure(head_bytes == index.head_bytes, "the records begin elsewhere")?;
     ensure(config.shard_layout.len() == index.shards.len(), "it has another number of shards")?;

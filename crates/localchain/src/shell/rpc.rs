@@ -72,6 +72,9 @@ pub(super) enum ReplyBody {
     Text(String),
 }
 
+/// Longest text that may be the id of a request, bytes.
+const ID_BYTES_MAX: usize = 256;
+
 /// A request. All else that is JSON is none: lists, notifications, other versions, keys beyond these.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,11 +87,32 @@ struct Request {
 }
 
 impl Request {
-    fn read(message: Value) -> Option<Self> {
+    /// The request in the body of a POST, or the answer to what is none.
+    fn read(body: &[u8]) -> Result<Self, Reply> {
+        let message = serde_json::from_slice::<Value>(body).map_err(|error| {
+            let text = format!("Failed to parse the request body as JSON: {error}");
+            Reply { status: 400, body: ReplyBody::Text(text) }
+        })?;
+        Self::of(message).ok_or_else(|| {
+            let error = RpcError::parse("JSON RPC Request format was expected");
+            Reply { status: 400, body: ReplyBody::Json(error.object(&Value::Null)) }
+        })
+    }
+
+    fn of(message: Value) -> Option<Self> {
         // A list of the fields' values would pass for the struct.
         let request: Self =
             if message.is_object() { serde_json::from_value(message).ok()? } else { return None };
-        (request.jsonrpc == "2.0").then_some(request)
+        (request.jsonrpc == "2.0" && is_id(&request.id)).then_some(request)
+    }
+}
+
+/// neard takes any JSON. JSON-RPC 2.0 has strings, numbers and null, and an id is kept while its request waits.
+fn is_id(id: &Value) -> bool {
+    match id {
+        Value::String(text) => text.len() <= ID_BYTES_MAX,
+        Value::Array(_) | Value::Object(_) => false,
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
     }
 }
 
@@ -118,26 +142,21 @@ impl Rpc {
         Arc::clone(&self.view.borrow())
     }
 
-    /// The answer to the body of a POST.
-    pub(super) async fn answer(&self, body: &[u8]) -> Reply {
-        let message = match serde_json::from_slice::<Value>(body) {
-            Ok(message) => message,
-            Err(error) => {
-                let text = format!("Failed to parse the request body as JSON: {error}");
-                return Reply { status: 400, body: ReplyBody::Text(text) };
-            }
+    /// The answer to the body of a POST. While it is waited for, little is left of what was asked: the body is gone, and its
+    /// parameters are read, each by its method, before that method waits.
+    pub(super) async fn answer(&self, body: impl AsRef<[u8]>) -> Reply {
+        let request = Request::read(body.as_ref());
+        drop(body);
+        let Request { id, method, params, .. } = match request {
+            Ok(request) => request,
+            Err(reply) => return reply,
         };
-        let Some(request) = Request::read(message) else {
-            let error = RpcError::parse("JSON RPC Request format was expected");
-            return Reply { status: 400, body: ReplyBody::Json(error.object(&Value::Null)) };
-        };
-        let Request { id, method, params, .. } = request;
-        let named = json!({"block_id": params.get("block_id")});
+        let named = params.get("block_id").and_then(Value::as_u64);
         let (status, body) = match self.counted(&method, params).await {
             Ok(result) => (200, json!({"jsonrpc": "2.0", "result": result, "id": id})),
             Err(error) => {
                 let head_height = self.view().head.block.height();
-                (error.http_status(&named, head_height), error.object(&id))
+                (error.http_status(named, head_height), error.object(&id))
             }
         };
         Reply { status, body: ReplyBody::Json(body) }
@@ -162,8 +181,11 @@ impl Rpc {
             "chunk" => self.chunk(params::chunk(params)?).await,
             "validators" => self.validators(params::validators(params)?).await,
             "query" => self.query(params::query(params)?).await,
-            "genesis_config" | "EXPERIMENTAL_genesis_config" => self.genesis_config().await,
-            "EXPERIMENTAL_protocol_config" => self.protocol_config(params).await,
+            "genesis_config" | "EXPERIMENTAL_genesis_config" => {
+                drop(params);
+                self.genesis_config().await
+            }
+            "EXPERIMENTAL_protocol_config" => self.protocol_config(params::protocol_config(params)?).await,
             "send_tx" => {
                 let (signed, wait_until) = params::send(params)?;
                 self.send_tx(*signed, wait_until).await
@@ -178,7 +200,7 @@ impl Rpc {
             }
             "tx" => self.transaction(params::transaction(params)?, false).await,
             "EXPERIMENTAL_tx_status" => self.transaction(params::transaction(params)?, true).await,
-            _ => Err(RpcError::UnknownMethod(method.to_owned())),
+            _ => Err(RpcError::unknown_method(method)),
         }
     }
 

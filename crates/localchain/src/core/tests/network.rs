@@ -233,3 +233,16 @@ fn the_same_seed_makes_the_same_chain() {
     assert_eq!(chain(12), chain(12));
     assert_ne!(chain(12), chain(13));
 }
+
+/// A price at which nobody can pay.
+#[test]
+fn at_the_highest_gas_price_nothing_overflows() {
+    let mut dear = genesis(2, 2, 4);
+    dear.gas_price = 10_u128.pow(18);
+    let mut net = Net::new(dear, 6);
+    net.run(5 * SECOND);
+    net.random_transfers(2, 4, 40);
+    drain(&mut net);
+    assert_eq!(net.settled(), 0);
+    assert!(net.watcher().stats().head_height > 20, "the chain goes on");
+}

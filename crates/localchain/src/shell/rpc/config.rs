@@ -3,7 +3,6 @@
 
 use std::{io::BufReader, time::UNIX_EPOCH};
 
-use fs_err as fs;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tpsctl_near::files::{EpochConfigFile, GenesisConfigFile, read_genesis};
@@ -11,9 +10,9 @@ use tpsctl_near::files::{EpochConfigFile, GenesisConfigFile, read_genesis};
 use super::{
     Answer, Rpc,
     error::{Asker, RpcError},
-    params,
+    params::Reference,
 };
-use crate::shell::home::read_epoch_config;
+use crate::shell::{file::open_file, home::read_epoch_config};
 
 /// The runtime config of protocol version 86 as neard shows it on `benchmarknet`, where its limits are lifted.
 const UNLIMITED: &str = include_str!("runtime_config.json");
@@ -51,7 +50,7 @@ impl Rpc {
         let read = || async {
             let (home, path) = (self.home.folder.clone(), self.home.genesis_path.clone());
             let read = move || -> Result<ChainFiles, RpcError> {
-                let file = BufReader::new(fs::File::open(&path).map_err(internal)?);
+                let file = BufReader::new(open_file(&path).map_err(internal)?);
                 let genesis = read_genesis(file, |_| {}).map_err(internal)?;
                 let epoch = read_epoch_config(&home, genesis.protocol_version).map_err(internal)?;
                 Ok(ChainFiles { genesis, epoch })
@@ -74,8 +73,7 @@ impl Rpc {
     }
 
     /// The same for every block, but the block must be known.
-    pub(super) async fn protocol_config(&self, mut params: Value) -> Answer {
-        let reference = params::reference(&mut params)?;
+    pub(super) async fn protocol_config(&self, reference: Reference) -> Answer {
         self.known_block(reference, Asker::ProtocolConfig).await?;
         let ChainFiles { genesis, epoch } = self.files().await?;
         let mut config = value(genesis)?;

@@ -6,6 +6,9 @@ use tpsctl_near::{AccountId, CryptoHash};
 use super::super::json::invalid_tx;
 use crate::core::{BlockRef, InvalidTx};
 
+/// Longest text that an error repeats, bytes.
+const REPEATED_BYTES_MAX: usize = 2_000;
+
 /// The block that a query was about.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::shell) struct Place {
@@ -45,20 +48,23 @@ pub(in crate::shell) enum RpcError {
 
 impl RpcError {
     pub(super) fn parse(text: impl Into<String>) -> Self {
-        Self::Parse(text.into())
+        Self::Parse(shortened(text.into()))
+    }
+
+    pub(super) fn unknown_method(name: &str) -> Self {
+        Self::UnknownMethod(shortened(name.to_owned()))
     }
 
     pub(super) fn ending() -> Self {
         Self::Internal("the node is ending".to_owned())
     }
 
-    /// `request` and `head_height` tell apart the blocks that are not there from those that are not there yet: neard
+    /// `named` and `head_height` tell apart the blocks that are not there from those that are not there yet: neard
     /// looks whether the parameters name a height below its head.
-    pub(super) fn http_status(&self, params: &Value, head_height: u64) -> u16 {
-        let height = || params.get("block_id").and_then(Value::as_u64);
+    pub(super) fn http_status(&self, named: Option<u64>, head_height: u64) -> u16 {
         match self {
             Self::Parse(_) | Self::UnknownMethod(_) => 400,
-            Self::UnknownBlock(..) if height().is_some_and(|height| height < head_height) => 422,
+            Self::UnknownBlock(..) if named.is_some_and(|height| height < head_height) => 422,
             Self::Timeout => 408,
             Self::Internal(_) => 500,
             _ => 200,
@@ -158,6 +164,14 @@ impl RpcError {
     }
 }
 
+/// What was asked, as far as an answer repeats it: a client may ask for long things, and be slow to take them back.
+fn shortened(text: String) -> String {
+    if text.len() <= REPEATED_BYTES_MAX {
+        return text;
+    }
+    format!("{}...", &text[..text.floor_char_boundary(REPEATED_BYTES_MAX)])
+}
+
 /// neard's JSON of a reference to a block.
 fn reference(at: &BlockRef) -> Value {
     match at {
@@ -195,8 +209,8 @@ mod tests {
         let theirs: Value = serde_json::from_str(text).expect("JSON");
         let error = RpcError::UnknownBlock(BlockRef::Height(120), Asker::Block);
         assert_eq!(error.object(&json!(1)), theirs);
-        assert_eq!(error.http_status(&json!({"block_id": 120}), 121), 422);
-        assert_eq!(error.http_status(&json!({"block_id": 120}), 120), 200, "not yet");
-        assert_eq!(error.http_status(&json!({"finality": "final"}), 121), 200);
+        assert_eq!(error.http_status(Some(120), 121), 422);
+        assert_eq!(error.http_status(Some(120), 120), 200, "not yet");
+        assert_eq!(error.http_status(None, 121), 200);
     }
 }

@@ -126,6 +126,11 @@ pub(super) fn reference(params: &mut Value) -> Parsed<Reference> {
     }
 }
 
+/// Of `EXPERIMENTAL_protocol_config`.
+pub(super) fn protocol_config(mut params: Value) -> Parsed<Reference> {
+    reference(&mut params)
+}
+
 /// Of `block`.
 pub(super) fn block(mut params: Value) -> Parsed<Reference> {
     match only(&mut params) {

@@ -29,6 +29,7 @@ use super::{
     lock::lock,
     outbox::{Outbox, outbox},
     peers::{Guest, Peer},
+    seldom::Seldom,
 };
 use crate::core::{Event, Message, message_field as field};
 
@@ -83,6 +84,8 @@ struct Session {
     guest: Option<u64>,
     /// There was no place for another node; it is to go.
     is_refused: bool,
+    /// When another request for a nonce is answered.
+    nonces: Seldom,
 }
 
 /// Transactions that are to be admitted together.
@@ -227,6 +230,7 @@ async fn serve(
         place,
         guest,
         is_refused: false,
+        nonces: Seldom::new(),
     };
     let ended = {
         let mut reading = pin!(contain(session.read(reader, decoder)));
@@ -354,9 +358,12 @@ impl Session {
                 return Err(Ended::Protocol("a second handshake".to_owned()));
             }
             Received::UpdateNonceRequest { nonce } => {
-                let answer = self.context.identity.update_nonce(self.peer, nonce);
-                // A peer that asks faster than it reads gets no answer.
-                self.outbox.push(answer.into());
+                // An answer costs a signature. neard asks once in many minutes; who asks faster, or faster than it
+                // reads, gets no answer.
+                if self.outbox.has_room_for_guest() && self.nonces.is_due() {
+                    let answer = self.context.identity.update_nonce(self.peer, nonce);
+                    self.outbox.push(answer.into());
+                }
             }
             Received::Disconnect => return Err(Ended::Protocol("it disconnects".to_owned())),
             Received::Refused(_) | Received::LastEdge { .. } | Received::Other(_) => {}

@@ -56,7 +56,12 @@ impl Outbox {
 
     /// Queues a frame for a peer that is no node, for which less may wait.
     pub(super) fn push_for_guest(&self, frame: Bytes) -> bool {
-        self.queue.max_capacity() - self.queue.capacity() < GUEST_FRAMES_MAX && self.push(frame)
+        self.has_room_for_guest() && self.push(frame)
+    }
+
+    /// Whether more may wait for a peer that is no node.
+    pub(super) fn has_room_for_guest(&self) -> bool {
+        self.queue.max_capacity() - self.queue.capacity() < GUEST_FRAMES_MAX
     }
 }
 

@@ -1,4 +1,4 @@
-//! Logs that strangers can cause are written at most once a second.
+//! What strangers can cause is done at most once a second: a line of the log, a signature.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ impl Seldom {
         Self(Instant::now())
     }
 
-    /// Whether it is time for another line.
+    /// Whether it is time for another one; then the next has to wait.
     pub(super) fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = now >= self.0;

@@ -14,7 +14,10 @@ use tokio::{
     net::TcpStream,
     time::Instant,
 };
-use tpsctl_near::{KeyPair, PublicKey, Signature};
+use tpsctl_near::{
+    KeyPair, PublicKey, Signature,
+    p2p::{FrameDecoder, Identity, Received, read_block, read_message},
+};
 
 use super::{
     cluster::{Cluster, PATIENCE},
@@ -40,6 +43,37 @@ fn hello(head_height: u64, peers: &[(PublicKey, SocketAddr)]) -> Vec<u8> {
     let account: Option<(String, Signature)> = None;
     let addr = SocketAddr::from(([127, 0, 0, 1], 9));
     private(1_000, &borsh::to_vec(&(account, addr, head_height, peers)).expect("memory"))
+}
+
+/// Every answer costs the node a signature.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_for_nonces_are_answered_seldom() {
+    const REQUESTS: u64 = 20_000;
+    let cluster = Cluster::start(&["node0", "node1"]);
+    cluster.reach(0, 3).await;
+    let (node, genesis_hash) = cluster.identity(0).await;
+    let began = Instant::now();
+    let mut stream = stranger(&cluster, 0, 92).await.expect("a place");
+    let key = KeyPair::from_seed([92; 32]);
+    let stranger = Identity { key, chain_id: "benchmarknet".to_owned(), genesis_hash };
+    let request = stranger.update_nonce(node, 77);
+    stream.write_all(&request.repeat(REQUESTS as usize)).await.expect("all are read");
+    let (mut decoder, mut buffer) = (FrameDecoder::default(), [0; 4096]);
+    let (mut answers, mut blocks) = (0_u64, 0);
+    // Blocks tell that the node goes on, and that time passes.
+    while blocks < 4 || answers == 0 {
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.expect("in time");
+        let len = read.expect("the connection stays");
+        assert!(len > 0, "the connection stays");
+        decoder.push(&buffer[..len]);
+        while let Some(frame) = decoder.next_frame().expect("frames") {
+            blocks += u32::from(read_block(frame).is_some());
+            answers += u64::from(matches!(read_message(frame), Received::UpdateNonceRequest { nonce: 77 }));
+        }
+    }
+    let most = began.elapsed().as_secs() + 1;
+    assert!(answers <= most, "{answers} answers, {most} at most");
+    cluster.stop().await;
 }
 
 async fn is_closed(stream: &mut TcpStream) -> bool {

@@ -45,7 +45,7 @@ fn render(all: &[Found]) -> String {
     let holding = intervals.iter().filter(|(low, high)| (*low..=*high).contains(&median)).count();
     let widest = intervals.iter().copied().map(width_percent).fold(0.0, f64::max);
     format!(
-        "{}\nMedian of the midpoints: {median} transfers/s; {holding} of {} intervals contain it; the widest is {widest:.1} %.",
+        "{}\nMedian of the midpoints: {median} transfers/s; {holding} of {} runs have an interval that holds it; the widest is {widest:.1} %.",
         table.text(),
         all.len()
     )

@@ -26,8 +26,10 @@ struct Step {
     block_p50_ms: f64,
     block_p90_ms: f64,
     block_max_ms: f64,
-    /// Most transactions in pools and delayed receipts at any look.
+    /// Most transactions in pools, and receipts put off, at any look.
     backlog: f64,
+    /// Endorsements that did not come in time, of chunks that were included all the same.
+    unheard: f64,
     /// Chunks that block producers left out, by reason.
     unendorsed: f64,
     unavailable: f64,
@@ -42,6 +44,7 @@ type Symptom = (&'static str, fn(&Step) -> bool);
 #[derive(Debug, Clone, Copy, Default)]
 struct Look {
     waiting: f64,
+    unheard: f64,
     unendorsed: f64,
     unavailable: f64,
 }
@@ -51,7 +54,9 @@ impl Look {
         let texts = network.metrics();
         let excluded = "near_block_producer_excluded_chunks_count";
         Self {
-            waiting: sum(&texts, "near_transaction_pool_entries", ""),
+            waiting: sum(&texts, "near_transaction_pool_entries", "")
+                + sum(&texts, "near_delayed_receipts_count", ""),
+            unheard: sum(&texts, "near_block_producer_missing_endorsement_count_sum", ""),
             unendorsed: sum(&texts, excluded, "insufficient_endorsement"),
             unavailable: sum(&texts, excluded, "chunk_unavailable"),
         }
@@ -83,11 +88,13 @@ pub(super) fn run(tpsctl: &Tpsctl, seconds: u64, rates: Vec<u64>) -> anyhow::Res
         let after = Look::at(&network);
         let step = Step {
             backlog: waiting,
+            unheard: after.unheard - before.unheard,
             unendorsed: after.unendorsed - before.unendorsed,
             unavailable: after.unavailable - before.unavailable,
             ..of_record(&loaded.record, rate, seconds)
         };
         let is_over = step.skipped > 0 && step.missed > 0;
+        eprintln!("{step:?}");
         steps.push(step);
         if is_over {
             break;
@@ -120,6 +127,7 @@ fn render(steps: &[Step]) -> String {
         "p90",
         "max",
         "backlog",
+        "missing endorsements",
         "unendorsed",
         "unavailable",
         "missed chunks",
@@ -134,6 +142,7 @@ fn render(steps: &[Step]) -> String {
             format!("{:.0}", own.block_p90_ms),
             format!("{:.0}", own.block_max_ms),
             format!("{:.0}", own.backlog),
+            format!("{:.0}", own.unheard),
             format!("{:.0}", own.unendorsed),
             format!("{:.0}", own.unavailable),
             own.missed.to_string(),
@@ -149,7 +158,7 @@ fn first_shown(steps: &[Step]) -> String {
     let symptoms: [Symptom; 5] = [
         ("block time", |own| own.block_p90_ms > SLOW * BLOCK_TIME_MIN_MS),
         ("backlog", |own| own.backlog > own.rate as f64 * BACKLOG_BLOCKS * BLOCK_TIME_MIN_MS / 1e3),
-        ("missing endorsements", |own| own.unendorsed > 0.0),
+        ("missing endorsements", |own| own.unheard > 0.0 || own.unendorsed > 0.0),
         ("missed chunks", |own| own.missed > 0),
         ("skipped heights", |own| own.skipped > 0),
     ];

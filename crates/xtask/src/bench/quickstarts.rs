@@ -84,7 +84,7 @@ mod tests {
         let text = render(&[run(90, 110), run(95, 105), run(150, 200), found(&failed)]);
         assert!(text.contains("| 1   | 90    | 110   | 18.2 % | done"), "{text}");
         assert!(text.contains("inconclusive: late"), "{text}");
-        assert!(text.contains("Median of the midpoints: 100 transfers/s; 2 of 4 intervals"), "{text}");
+        assert!(text.contains("Median of the midpoints: 100 transfers/s; 2 of 4 runs have"), "{text}");
         assert!(text.ends_with("the widest is 25.0 %."), "{text}");
     }
 }

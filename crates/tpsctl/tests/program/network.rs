@@ -214,9 +214,10 @@ fn outcome(extra: &[&str]) -> (Option<i32>, Value, String) {
 fn slow_each_way_to_end_has_its_exit_code() {
     let (code, run, stderr) = outcome(&["--set", "goal.block_time_ratio_max=1"]);
     assert_eq!((code, &run["outcome"]["kind"]), (Some(3), &Value::from("goal_not_met")), "{stderr}");
+    // The idle trial, and its confirmation.
     assert_eq!(
         (run["trials"].as_array().map(Vec::len), &run["limited_by"]),
-        (Some(1), &Value::from("block_time"))
+        (Some(2), &Value::from("block_time"))
     );
 
     let (code, run, stderr) = outcome(&["--set", "search.time_budget=1s"]);

@@ -272,7 +272,7 @@ impl Session {
         let introduce_by = Instant::now() + self.context.handshake_timeout;
         let cancel = self.cancel.clone();
         loop {
-            while !cancel.is_cancelled() {
+            loop {
                 let frame = decoder.next_frame().map_err(|e| Ended::Protocol(e.to_string()))?;
                 let Some(frame) = frame else { break };
                 let was_validator = self.is_validator;
